@@ -1,0 +1,69 @@
+"""Actions that slurmctld could not hear of, kept for the next hook that gets through.
+
+A drain needs no spool: its incident stays open and undrained, and the next round decides it again, or sees that
+the node was repaired. What is kept here are the things that no later hook would decide by itself: the requeue of
+a job whose epilog is over. Each is confirmed before it is done: same boot, the job still in that restart.
+"""
+from __future__ import annotations
+
+import os
+import time
+
+from slurm_gpuhealth import model
+from slurm_gpuhealth.errors import SlurmRefused, SlurmUnavailable, StateError
+
+_KINDS = ("requeue", "hold")
+_MAX_AGE = 86400        # slurmctld forgets an ended job after MinJobAge anyway
+_MAX_FILES = 100
+
+
+def keep(ctx, action, why):
+    """Remember `action` if a later hook can do it; say so in any case."""
+    args = dict(action.args or {})
+    if action.kind in _KINDS and len(ctx.state.names("spool")) < _MAX_FILES:
+        job = next((job for job in ctx.situation.jobs or () if job.id == args["job"]), ctx.job)
+        plain = {"v": 1, "kind": action.kind, "args": args, "time": time.time(), "boot_id": ctx.facts.boot_id,
+                 "incident": ctx.incident.id if ctx.incident else "", "job": model.to_plain(job)}
+        try:
+            ctx.state.write("%d-%s.json" % (int(time.time() * 1000), os.urandom(3).hex()), plain,
+                            ctx.state.folder + "/spool")
+        except StateError as exc:
+            ctx.say_once("state", str(exc), code="GH-SELF")
+    ctx.event("spool", code=ctx.plan.code if ctx.plan else "", action=action.kind, what=action.kind, args=args,
+              why=why)
+
+
+def flush(ctx):
+    """Do, or drop, what is kept. Called at the end of any hook; stops when slurmctld is still away."""
+    folder = ctx.state.folder + "/spool"
+    for name in ctx.state.names("spool"):
+        if ctx.unreachable or ctx.time_left(4.0) <= 0:
+            return
+        entry = ctx.state.read(name, folder)
+        try:
+            outcome = _try(ctx, entry) if entry else "unreadable"
+        except SlurmUnavailable:
+            ctx.unreachable = True
+            return
+        except SlurmRefused as exc:
+            outcome = "dropped: %s" % exc
+        ctx.state.remove(name, "spool")
+        ctx.event("spool", action=entry.get("kind", ""), what=entry.get("kind", ""), why=outcome,
+                  waited=round(time.time() - entry.get("time", time.time()), 1))
+
+
+def _try(ctx, entry):
+    """Confirm and do one entry; the outcome in words."""
+    if time.time() - entry["time"] > _MAX_AGE:
+        return "dropped: too old"
+    job = model.from_plain(model.Job, entry["job"])
+    asked = ctx.slurm().job(job.id, ctx.host)
+    if asked.restart != job.restart:
+        return "dropped: the job was restarted meanwhile"
+    if asked.end in ("completed", "cancelled", "timeout"):
+        return "dropped: the job ended as %s" % asked.end
+    from slurm_gpuhealth.actions import jobs
+    asked = jobs.declare(ctx, asked._replace(gpus=asked.gpus or job.gpus))
+    ctx.situation = ctx.situation._replace(jobs=(asked,))
+    getattr(jobs, entry["kind"])(ctx, entry["args"])
+    return "done"

@@ -1,0 +1,195 @@
+"""The checks: one file each, found through this table. Pure: facts in, findings out.
+
+A check is a module with `check(facts, limits) -> list of Finding`. What it could not look at it says with a finding
+of severity "unknown"; an empty list means that it looked and all is well. Its docstring is its documentation
+(docs/checks.md is made from it). No check imports another one.
+"""
+from __future__ import annotations
+
+from collections import namedtuple
+
+from slurm_gpuhealth import catalogue
+from slurm_gpuhealth.model import (
+    ALL_GPUS,
+    BAD,
+    EPILOG,
+    FATAL,
+    HEALTHCHECK,
+    MANUAL,
+    NOTE,
+    OK,
+    PROLOG,
+    REQUEUE_NOW,
+    SEVERITIES,
+    SKIPPED,
+    UNKNOWN,
+    UNREAD,
+    Finding,
+)
+
+_HOOKS = (PROLOG, EPILOG, HEALTHCHECK, MANUAL)
+
+# name -> (module here, phases in which it runs, on by default). In the order in which people read the results.
+CHECKS = {
+    "gpu_usable": ("gpu_usable", _HOOKS, True),
+    "gpu_count": ("gpu_count", _HOOKS, True),
+    "gpu_identity": ("gpu_identity", _HOOKS, True),
+    "xid": ("xid", _HOOKS, True),
+    "ecc": ("ecc", _HOOKS, True),
+    "pcie_width": ("pcie_width", _HOOKS, True),
+    "pcie_gen": ("pcie_gen", _HOOKS, True),
+    "mounts": ("mounts", _HOOKS, True),
+    "kernel_log": ("kernel_log", _HOOKS, True),
+}
+
+Result = namedtuple("Result", "name outcome findings", defaults=((),))
+Result.__doc__ = """How one check went. outcome: ok, bad, unknown (could not look) or skipped (not asked; never ok)."""
+
+
+def run_checks(facts, policy, phase=MANUAL, disabled=()):
+    """Run all checks of `phase`: list of Result, in the order of CHECKS.
+
+    policy: the configuration (a dict); `checks.disabled` names checks that are not to run, as does `disabled`.
+    """
+    off = set(disabled) | set(policy.get("checks", {}).get("disabled", ()))
+    results = []
+    for name, (module, phases, default) in CHECKS.items():
+        if name in off or phase not in phases or not default:
+            results.append(Result(name, SKIPPED))
+            continue
+        # Imported here, so that a check that is switched off costs nothing.
+        check = __import__(__name__ + "." + module, fromlist=("check",)).check
+        findings = tuple(check(facts, limits_of(name, policy)))
+        results.append(Result(name, outcome_of(findings), findings))
+    return results
+
+
+def limits_of(name, policy):
+    """What the configuration gives the check `name`: its `limits:` entry, and the parts that are its business."""
+    limits = dict(policy.get("limits", {}).get(name, {}))
+    if name == "mounts":
+        limits["mounts"] = policy.get("mounts", [])
+    elif name == "xid":
+        limits["overrides"] = policy.get("xid", {})
+        limits.setdefault("jobs", policy.get("xid_repeat", {}).get("jobs", 2))
+    return limits
+
+
+def outcome_of(findings):
+    """ok, bad or unknown. A note is no fault; one thing that could not be read makes the check unknown."""
+    severities = {finding.severity for finding in findings}
+    if severities - {NOTE, UNREAD}:
+        return BAD
+    return UNKNOWN if UNREAD in severities else OK
+
+
+# Codes that are faces of one fault when they are about one GPU: the strongest takes in the others.
+_FACES = (
+    ("GH-XID79", "GH-XID119", "GH-XID120", "GH-XID154", "GH-BUS-OFF", "GH-GPU-LOST", "GH-GPU-BAD", "GH-GPU-RESET",
+     "GH-RM-INIT", "GH-GPU-UNREAD"),
+    ("GH-XID48", "GH-XID63", "GH-XID64", "GH-XID94", "GH-XID95", "GH-XID140", "GH-XID154", "GH-XID171", "GH-XID172",
+     "GH-ECC-UNC", "GH-REMAP-PEND", "GH-PAGE-PEND", "GH-GPU-RESET"),
+)
+_GONE = ("GH-XID79", "GH-BUS-OFF", "GH-GPU-LOST")
+
+
+def merge(results):
+    """The findings of all checks with each fault once, worst first.
+
+    results: list of Result (or of Finding). The kernel log's 79, NVML's "lost" and the count of 7/8 are one fault
+    of one GPU: the finding of the strongest code stays, what the others saw is in its `seen` and its
+    data["merged"].
+    """
+    findings: list = []
+    for item in results:
+        findings += item.findings if isinstance(item, Result) else (item,)
+    kept: list = []
+    for finding in sorted(_without_doubles(findings), key=_strength):
+        lead = next((number for number, other in enumerate(kept) if _same_fault(finding, other, kept)), None)
+        if lead is None:
+            kept.append(finding)
+        else:
+            kept[lead] = _taken_in(kept[lead], finding)
+    return kept
+
+
+def _strength(finding):
+    about = catalogue.lookup(finding.code)
+    action = (finding.data or {}).get("job_action", about.job_action)
+    # A subject that is one GPU goes before "all GPUs": the latter may be the former's other face.
+    return (-SEVERITIES.index(finding.severity), finding.subject.kind != "gpu", action != REQUEUE_NOW, about.rank,
+            finding.subject.index if finding.subject.index is not None else 999, finding.subject.name, finding.code)
+
+
+def _without_doubles(findings):
+    """Same code and subject: one finding. What several checks could not read of a GPU is listed together."""
+    found = {}
+    for finding in findings:
+        key = (finding.code, finding.subject)
+        if key not in found:
+            found[key] = finding
+        elif finding.code == "GH-GPU-UNREAD":
+            first = found[key]
+            fields = sorted(set((first.data or {}).get("fields", ())) | set((finding.data or {}).get("fields", ())))
+            if fields:
+                why = (first.data or {}).get("why", "")
+                found[key] = first._replace(seen="%s: %s" % (", ".join(fields), first.seen.rpartition(": ")[2] or why),
+                                            data=dict(first.data, fields=fields))
+        elif SEVERITIES.index(finding.severity) > SEVERITIES.index(found[key].severity):
+            found[key] = finding
+    return list(found.values())
+
+
+def _same_fault(finding, lead, kept):
+    """Whether `finding` is another face of the fault that `lead` (as strong or stronger) stands for."""
+    if finding.subject == ALL_GPUS:
+        if finding.code == "GH-GPU-UNREAD":
+            # "Late" is a warning only: that nothing was read must stay to be seen beside it.
+            return lead.subject == ALL_GPUS and lead.code.startswith("GH-NVML-") and lead.code != "GH-NVML-LATE"
+        return finding.code == "GH-GPU-COUNT" and lead.code in _GONE and _explained(finding, kept)
+    if finding.subject.kind != "gpu" or not _one_gpu(finding.subject, lead.subject):
+        return False
+    if lead.severity == FATAL and finding.code == "GH-GPU-UNREAD":
+        return True
+    return any(finding.code in group and lead.code in group for group in _FACES)
+
+
+def _one_gpu(one, other):
+    if other.kind != "gpu":
+        return False
+    return any(value not in (None, "") and value == getattr(other, name)
+               for name, value in (("index", one.index), ("uuid", one.uuid), ("bdf", one.bdf)))
+
+
+def _explained(count, kept):
+    """Whether the GPUs that went off the bus are those that the count misses: not the ones still listed."""
+    about = count.data or {}
+    unlisted = [finding for finding in kept if finding.code in _GONE and "nvml_code" not in (finding.data or {})
+                and not any(part.get("nvml_code") for part in (finding.data or {}).get("merged", ()))]
+    return 0 < about.get("expected_count", 0) - about.get("count", 0) <= len(unlisted)
+
+
+def _taken_in(lead, other):
+    """`lead` with what `other` saw."""
+    data = dict(lead.data or {})
+    part = {"code": other.code, "severity": other.severity, "seen": other.seen}
+    if other.data and "nvml_code" in other.data:
+        part["nvml_code"] = other.data["nvml_code"]
+    data["merged"] = list(data.get("merged", ())) + [part]
+    seen = lead.seen or catalogue.lookup(lead.code).short
+    if other.severity == FATAL:
+        text = catalogue.lookup(other.code).short
+        if other.code == "GH-GPU-COUNT":
+            text = "%s/%s GPUs" % (other.seen, other.expected)
+        elif other.code.startswith("GH-GPU-"):
+            text = "NVML: " + (other.seen or text)
+        elif other.seen:
+            text = other.seen
+        seen = "%s; %s" % (seen, text)
+    subject = lead.subject
+    if other.subject.kind == "gpu":
+        subject = subject._replace(index=other.subject.index if subject.index is None else subject.index,
+                                   uuid=subject.uuid or other.subject.uuid, bdf=subject.bdf or other.subject.bdf)
+    since = [moment for moment in (lead.since, other.since) if moment is not None]
+    return Finding(lead.code, lead.severity, subject, seen, lead.expected, min(since) if since else None,
+                   max(lead.confidence, other.confidence), data)

@@ -1,0 +1,108 @@
+"""What several checks need: who a GPU is, how a source went, and findings with the catalogue's severity. Pure."""
+from __future__ import annotations
+
+from slurm_gpuhealth import catalogue, model
+from slurm_gpuhealth import facts as F
+
+LATE, HUNG, FAILED = "late", "hung", "failed"
+
+
+def finding(code, subject, seen="", expected="", severity=None, since=None, confidence=1.0, **data):
+    """A Finding; severity is the catalogue's unless given."""
+    return model.Finding(code, severity or catalogue.lookup(code).severity, subject, seen, expected, since,
+                         confidence, data or None)
+
+
+def source(facts, name):
+    """SourceStatus of the source `name`, or None when it was not started."""
+    for status in facts.sources:
+        if status.name == name:
+            return status
+    return None
+
+
+def subject_of(gpu):
+    """Subject of a facts.Gpu or KnownGpu, with what of its identity is known."""
+    return model.Subject("gpu", *(value if F.is_known(value) else empty for value, empty in
+                                  ((gpu.index, None), (gpu.uuid, ""), (gpu.bdf, ""))))
+
+
+def subject_at(facts, bdf):
+    """Subject of the GPU at a PCI address, also of one that NVML no longer lists. No index where nobody knows."""
+    for gpu in facts.gpus:
+        if F.is_known(gpu.bdf) and gpu.bdf == bdf:
+            return _completed(subject_of(gpu), facts)
+    for known in facts.known_gpus:
+        if known.bdf == bdf:
+            return subject_of(known)
+    return model.Subject("gpu", _left_over(facts), "", bdf)
+
+
+def _left_over(facts):
+    """The one index that no GPU has that NVML lists, where exactly one is missing; else None."""
+    expected = facts.expected.gpus
+    if facts.known_gpus or not F.is_known(expected) or len(facts.gpus) != expected - 1:
+        return None
+    free = set(range(expected)) - {gpu.index for gpu in facts.gpus if F.is_known(gpu.index)}
+    return free.pop() if len(free) == 1 else None
+
+
+def _completed(subject, facts):
+    """A lost GPU may have told its address only: the rest from healthy rounds."""
+    if subject.index is not None and subject.uuid:
+        return subject
+    for known in facts.known_gpus:
+        if known.bdf == subject.bdf:
+            return model.Subject("gpu", known.index if subject.index is None else subject.index,
+                                 subject.uuid or known.uuid, subject.bdf)
+    return subject
+
+
+def usable(facts):
+    """The GPUs that answer; the others are check gpu_usable's."""
+    return [gpu for gpu in facts.gpus if gpu.error is None]
+
+
+def missing(gpu, *names):
+    """Of the fields `names`, those that should have been readable and were not, as {name: Unknown}.
+
+    "Not supported" is not among them: this GPU or driver does not have the thing.
+    """
+    found = {}
+    for name in names:
+        value = getattr(gpu, name)
+        if not F.is_known(value) and value.reason != F.UNSUPPORTED:
+            found[name] = value
+    return found
+
+
+def unread(gpu, fields):
+    """Finding: fields of one GPU could not be read. fields: as of `missing`, not empty."""
+    first = next(iter(fields.values()))
+    return finding("GH-GPU-UNREAD", subject_of(gpu), "%s: %s" % (", ".join(fields), first.detail or first.reason),
+                   fields=sorted(fields), why=first.reason, nvml_code=first.code)
+
+
+def gpus_unread(facts):
+    """[Finding] when there are GPUs that were not read, so that a check that needs them is not "ok"; else [].
+
+    That NVML is late, hung or missing is said once by gpu_usable, whose finding takes these in (checks.merge).
+    """
+    expected, count = facts.expected.gpus, facts.gpu_count
+    if F.is_known(count):
+        rest = count - len(facts.gpus)
+        return [finding("GH-GPU-UNREAD", model.ALL_GPUS, "%d of %d GPUs were not read" % (rest, count),
+                        why=F.NOT_READ)] if rest > 0 else []
+    if F.is_known(expected) and expected == 0:
+        return []
+    if not_a_gpu_node(facts):
+        return []
+    return [finding("GH-GPU-UNREAD", model.ALL_GPUS, "no GPU could be read", why=count.reason)]
+
+
+def not_a_gpu_node(facts):
+    """True where nothing speaks for GPUs: neither configuration nor Slurm's files (which could be read) name any,
+    none was ever seen, and NVML finds no driver (9) or no library (12)."""
+    expected = facts.expected.gpus
+    return (not F.is_known(expected) and expected.reason == F.ABSENT and not facts.known_gpus
+            and not F.is_known(facts.nvml) and facts.nvml.code in (9, 12))

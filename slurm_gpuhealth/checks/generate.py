@@ -1,0 +1,91 @@
+"""Make docs/checks.md from the checks' docstrings: `python -m slurm_gpuhealth.checks.generate [--check]`. Cold."""
+from __future__ import annotations
+
+import ast
+import os
+import sys
+
+from slurm_gpuhealth import checks
+
+_HEAD = """\
+# Checks
+
+Generated from the checks' docstrings by `python -m slurm_gpuhealth.checks.generate`: do not edit.
+
+A check looks at the facts of one round and says what is wrong. Its outcome is `ok`, `bad`, `unknown` (it could not
+look, which is never ok) or `skipped` (not asked: switched off under `checks: disabled:`, or not part of the phase).
+What a code means and what to do about it is in [codes.md](codes.md).
+
+| check | runs in | on by default |
+|---|---|---|
+"""
+
+_TAIL = """\
+## One fault, one finding
+
+A GPU that falls off the bus is seen by three checks: as Xid 79, as lost or missing in NVML, and in the number of GPUs.
+The findings are merged: the strongest code stays, what the others saw is in its text and in `data.merged`.
+What could not be read of a GPU is one finding, with the list of fields.
+
+## `gpuhealth check --json`
+
+One JSON document; `v` grows when a key changes its meaning or goes away.
+
+| key | meaning |
+|---|---|
+| `v` | 1 |
+| `node`, `time`, `boot_id`, `phase` | which node, seconds since the epoch, which boot, which phase's checks ran |
+| `outcome`, `exit_code` | `ok` 0, `warning` 1, `fatal` 2, `unknown` 3 |
+| `gpus` | `expected` (a number, or `{"unknown": reason}`), its `origin` (config, gres.conf, slurm.conf, most seen), \
+`found` |
+| `findings` | worst first: `code`, `severity` (note, warning, unknown, fatal), `subject`, `seen`, `expected`, \
+`since`, `confidence`, `data` |
+| `findings[].subject` | `kind` (gpu, gpus, mount, node), `index` (Slurm's), `uuid`, `bdf`, `name` (of a mount) |
+| `checks` | each check's `name`, `outcome` and the `codes` it gave before merging |
+| `sources` | how reading went: `name`, `outcome` (ok, late, hung, failed, skipped), `detail`, `rounds` late in a row |
+| `facts` | with `--facts`: all that was read |
+"""
+
+
+def text():
+    """The whole page."""
+    rows, sections = [], []
+    for name, (module, phases, default) in checks.CHECKS.items():
+        rows.append("| [%s](#%s) | %s | %s |\n" % (name, name, ", ".join(phases), "yes" if default else "no"))
+        sections.append("## %s\n\n%s\n" % (name, docstring(module)))
+    return _HEAD + "".join(rows) + "\n" + "\n".join(sections) + "\n" + _TAIL
+
+
+def docstring(module):
+    """The docstring of a check's module, read from its source."""
+    path = os.path.join(os.path.dirname(checks.__file__), module + ".py")
+    with open(path, encoding="utf-8") as handle:
+        return ast.get_docstring(ast.parse(handle.read())) or ""
+
+
+def page():
+    """Path of the page in a source tree."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return os.path.join(root, "docs", "checks.md")
+
+
+def main(arguments):
+    """Write the page, or with --check say whether it is fresh (exit 1 when not)."""
+    path, new = page(), text()
+    try:
+        with open(path, encoding="utf-8") as handle:
+            old = handle.read()
+    except FileNotFoundError:
+        old = ""
+    if "--check" in arguments:
+        if old != new:
+            print("%s is out of date: run python -m slurm_gpuhealth.checks.generate" % path, file=sys.stderr)
+        return int(old != new)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,399 @@
+"""The one place where it is decided what a fault means: findings + situation + policy -> Plan. Pure.
+
+The plan is made in rounds. As long as something must first be asked of slurmctld, the plan names it in
+`lookups` and its actions are not to be done yet; run.py asks, puts the answer into the situation and calls
+again. With nothing wrong there are no lookups: the healthy path never calls slurmctld.
+
+Order of the actions of a plan, always: evidence, isolate (drain), rest of the evidence, recover (requeue),
+record.
+"""
+from __future__ import annotations
+
+from slurm_gpuhealth import reason as grammar
+from slurm_gpuhealth.catalogue import lookup
+from slurm_gpuhealth.model import (
+    ALL_GPUS,
+    DRAIN,
+    EPILOG,
+    FATAL,
+    FULL,
+    HEALTHCHECK,
+    LET_FINISH,
+    MANUAL,
+    NOTE,
+    OBSERVE,
+    PROLOG,
+    REQUEUE_NOW,
+    TASKPROLOG,
+    UNREAD,
+    WARNING,
+    Action,
+    Finding,
+    Plan,
+    worst,
+)
+
+# "Kill task failed" replaces a standing reason (slurmstepd, update_node; Slurm 22.05 to 26.05).
+KILL_TASK_FAILED = "Kill task failed"
+EXTERNAL = "external"
+# What may be asked of slurmctld, in this order: the drain waits for the first two only.
+LOOKUPS = ("node", "brake", "job", "jobs")
+NAGIOS = {None: 0, NOTE: 0, WARNING: 1, FATAL: 2, UNREAD: 3}
+
+# How a run must have ended for an epilog to bring it back (facts: a plain requeue resurrects cancelled jobs).
+_FAILED = ("failed", "node_fail", "out_of_memory")
+DO_NOT_REQUEUE_EXIT = "93:"     # NVIDIA's resiliency extension: "do not requeue"
+
+
+def decide(findings, situation, policy):
+    """What to do about `findings` in `situation`. Same input, same Plan.
+
+    findings: what the checks saw. situation: model.Situation. policy: the validated configuration (a dict).
+    """
+    findings = weigh(findings, situation, policy)
+    if situation.phase in (MANUAL, TASKPROLOG):
+        return Plan(NAGIOS[worst(findings)], code=findings[0].code if findings else "")
+    fatal = [finding for finding in findings if finding.severity == FATAL]
+    minor = [finding for finding in findings if finding.severity != FATAL]
+    if situation.phase == HEALTHCHECK:
+        fatal += standing(situation.incidents, fatal)
+    record = [Action("finding", {"code": finding.code, "subject": subject_key(finding.subject),
+                                 "severity": finding.severity, "seen": finding.seen}) for finding in minor]
+    if not fatal:
+        return _quiet(record, findings, situation, policy)
+    fatal = grammar.worst_first(fatal)
+    if situation.mode == OBSERVE:
+        return Plan(0, tuple(record + [_unacted(fatal, "mode is observe")]), code=fatal[0].code)
+    return _Fault(fatal, record, situation, policy).plan()
+
+
+# -- what counts
+
+def weigh(findings, situation, policy):
+    """Findings with the site's severities, known (acked) faults turned into notes, worst first."""
+    weighed = []
+    for finding in findings:
+        severity = policy["codes"].get(finding.code, {}).get("severity") or finding.severity
+        if any(ack.code in (finding.code, "*") and (not ack.subject or ack.subject == subject_key(finding.subject))
+               and (ack.until is None or ack.until > situation.now) for ack in situation.acks):
+            severity = NOTE
+        weighed.append(finding._replace(severity=severity))
+    return grammar.worst_first(weighed)
+
+
+def subject_key(subject):
+    """A subject as one short text: "gpu3", "gpus", "/data", "node"."""
+    if subject.kind == "gpu":
+        return "gpu%s" % ("?" if subject.index is None else subject.index)
+    return subject.name if subject.kind == "mount" else subject.kind
+
+
+def incident_key(boot_id, finding):
+    """What makes two findings the same incident (DESIGN.md, "Two hooks at once")."""
+    return "%s|%s|%s" % (boot_id, finding.code, subject_key(finding.subject))
+
+
+def incident_of(finding, situation):
+    """The open incident of this boot that `finding` belongs to, or None.
+
+    By subject, not by code: a GPU that fell off the bus (79) and is then seen as lost is one incident, and a
+    missing GPU makes the count wrong too.
+    """
+    gpu_gone = False
+    for incident in situation.incidents:
+        if incident.closed or incident.boot_id != situation.boot_id:
+            continue
+        if incident.code == finding.code and subject_key(incident.subject) == subject_key(finding.subject):
+            return incident
+        if incident.subject.kind == finding.subject.kind == "gpu" and incident.subject.index is not None \
+                and incident.subject.index == finding.subject.index:
+            return incident
+        gpu_gone = gpu_gone or (incident if incident.subject.kind == "gpu" else False)
+    if gpu_gone and finding.subject == ALL_GPUS and finding.code == "GH-GPU-COUNT":
+        return gpu_gone
+    return None
+
+
+def standing(incidents, seen):
+    """Findings for open incidents that we could not drain yet and that no check can see again.
+
+    A Xid is read from the kernel log once. If slurmctld was away then, the incident itself is what is left.
+    """
+    again = []
+    keys = {subject_key(finding.subject) for finding in seen}
+    for incident in incidents:
+        if incident.closed or incident.drained or not lookup(incident.code).from_log:
+            continue
+        if subject_key(incident.subject) not in keys:
+            again.append(Finding(incident.code, FATAL, incident.subject, "seen before, not drained yet",
+                                 since=incident.opened))
+    return again
+
+
+def hits(subject, job):
+    """True when `job` uses what `subject` names."""
+    if subject.kind == "gpu":
+        return bool(job.gpus) and (subject.index is None or subject.index in job.gpus)
+    if subject.kind == "gpus":
+        return bool(job.gpus)
+    return True
+
+
+def may_requeue(job, policy, declared):
+    """None when `job` may be requeued, else why not (short, for the event). declared: comment.Token or None."""
+    if job.batch is False:
+        return "not a batch job"
+    if job.requeue is False:
+        return "submitted with --no-requeue"
+    if declared is not None and declared.requeue is False:
+        return "requeue=no in its comment"
+    if job.exit_code.startswith(DO_NOT_REQUEUE_EXIT):
+        return "exit code 93 asks for no requeue"
+    return None
+
+
+def job_action(finding, policy):
+    """What a drain for `finding` does to a job: the site's word for the code, else what the check said (a Xid's own
+    action, the site's table and the value of 154 considered), else the catalogue's."""
+    site = policy["codes"].get(finding.code, {}).get("job_action")
+    return site or (finding.data or {}).get("job_action") or lookup(finding.code).job_action
+
+
+# -- nothing fatal
+
+def _quiet(record, findings, situation, policy):
+    """Nothing to drain for. Healthcheck counts clean rounds and may give back a node that we drained."""
+    ours = [incident for incident in situation.incidents if not incident.closed]
+    unread = any(finding.severity == UNREAD for finding in findings)
+    if situation.phase != HEALTHCHECK or not ours:
+        return Plan(0, tuple(record))
+    if situation.node_record is None:
+        return Plan(0, tuple(record), lookups=("node",))
+    drained_here = _drained(situation.node_record)
+    if not drained_here:
+        record.append(Action("close", {"ids": [incident.id for incident in ours], "why": "node was resumed"}))
+        return Plan(0, tuple(record))
+    if situation.mode == OBSERVE or "MAINT" in situation.node_record.state:
+        return Plan(0, tuple(record))
+    node_reason = situation.node_record.reason
+    if node_reason.startswith(KILL_TASK_FAILED) and any(incident.drained for incident in ours):
+        record.append(Action("restore-reason", {"reason": ours[-1].reason}))
+        return Plan(0, tuple(record))
+    rounds = policy["recover"]["clean_rounds"]
+    recoverable = all(lookup(incident.code).recoverable or incident.code in policy["recover"]["codes"]
+                      or policy["codes"].get(incident.code, {}).get("recoverable") for incident in ours)
+    if rounds and not unread and recoverable and situation.clean_rounds >= rounds \
+            and grammar.is_ours(node_reason) and any(incident.drained for incident in ours):
+        record.append(Action("resume-node", {"ids": [incident.id for incident in ours],
+                                             "why": "%d clean rounds" % situation.clean_rounds}))
+    return Plan(0, tuple(record))
+
+
+def _drained(record):
+    return any(flag.startswith("DRAIN") for flag in record.state)
+
+
+def _unacted(fatal, why):
+    return Action("unacted", {"code": fatal[0].code, "subject": subject_key(fatal[0].subject), "why": why,
+                              "findings": [_brief(finding) for finding in fatal]})
+
+
+def _brief(finding):
+    return {"code": finding.code, "subject": subject_key(finding.subject), "seen": finding.seen,
+            "expected": finding.expected, "since": finding.since, "data": finding.data}
+
+
+# -- something fatal
+
+class _Fault:
+    """One fault being decided. Only here to share the inputs between the steps; holds no state of its own."""
+
+    def __init__(self, fatal, record, situation, policy):
+        self.fatal, self.situation, self.policy = fatal, situation, policy
+        self.record, self.notes, self.lookups = record, [], []
+        self.job = situation.job
+        self.mine = [finding for finding in fatal if self.job and hits(finding.subject, self.job)]
+        self.external = all(lookup(finding.code).layer == EXTERNAL for finding in fatal)
+
+    def plan(self):
+        before, drain, after = [], self.drain(), []
+        braked = any(action.kind == "brake" for action in drain)
+        exit_code, jobs = self.jobs(braked)
+        if self.new_incident():
+            before = [Action("incident", {"code": self.fatal[0].code, "subject": subject_key(self.fatal[0].subject),
+                                          "findings": [_brief(finding) for finding in self.fatal]}),
+                      Action("evidence", {})]
+            after = [Action("evidence-rest", {})]
+        actions = before + drain + after + jobs + self.record
+        if any(action.kind == "drain" for action in drain):
+            actions.append(Action("notify", {}))
+        return Plan(exit_code, tuple(actions), grammar.write(self.fatal, ""), self.fatal[0].code,
+                    tuple(name for name in LOOKUPS if name in self.lookups), tuple(self.notes))
+
+    def new_incident(self):
+        return any(incident_of(finding, self.situation) is None for finding in self.fatal)
+
+    # isolate
+
+    def drain(self):
+        """The actions on the node: drain, brake, restore our reason, or nothing (and a note why)."""
+        node = self.situation.node_record
+        if node is None:
+            self.lookups.append("node")
+            return [Action("drain", {"brake": self.external})]
+        if "MAINT" in node.state:
+            return self.leave("node is in a MAINT reservation")
+        if _drained(node):
+            known = [item for item in self.situation.incidents if item.drained and not item.closed]
+            if node.reason.startswith(KILL_TASK_FAILED) and known:
+                return [Action("restore-reason", {"reason": known[-1].reason})]
+            if grammar.is_ours(node.reason):
+                return [Action("already-drained", {"reason": node.reason})]
+            return self.leave("node is drained by somebody else")
+        if node.reason and not grammar.is_ours(node.reason):
+            # Slurm's own word about a node that is down; it is cleared when the node registers again.
+            return self.leave("node has a reason that is not ours")
+        if not self.external:
+            return [Action("drain", {"brake": False})]
+        return self.brake()
+
+    def leave(self, why):
+        self.notes.append(why)
+        return [_unacted(self.fatal, why)]
+
+    def brake(self):
+        """An external fault may be everywhere at once: drain only while few nodes of the partition are."""
+        if self.situation.shared_drains is None:
+            self.lookups.append("brake")
+            return [Action("drain", {"brake": True})]
+        limit = brake_limit(self.situation.partition_size, self.policy)
+        if self.situation.shared_drains < limit:
+            return [Action("drain", {"brake": True, "limit": limit})]
+        self.notes.append("brake: %d nodes drained, limit %d" % (self.situation.shared_drains, limit))
+        return [Action("brake", {"limit": limit, "drained": self.situation.shared_drains,
+                                 "findings": [_brief(finding) for finding in self.fatal]})]
+
+    # recover
+
+    def jobs(self, braked):
+        """(exit code, actions on jobs)."""
+        if self.situation.phase == PROLOG:
+            return self.prolog(braked)
+        if self.situation.phase == EPILOG:
+            return 0, self.epilog()
+        return 0, self.healthcheck()
+
+    def prolog(self, braked):
+        if self.job is None:
+            return 0, []
+        if self.situation.node_record is not None and "MAINT" in self.situation.node_record.state:
+            return 0, []    # exit 1 would drain the node that an admin is working on
+        whole = bool(self.situation.whole_node_gpus) and len(self.job.gpus) >= self.situation.whole_node_gpus
+        if not (self.mine or whole or self.policy["job_elsewhere"] == "refuse"):
+            self.notes.append("the job does not use what is faulty")
+            return 0, []
+        if self.situation.mode == DRAIN:
+            return (0 if braked else 1), []
+        job = self.asked_job()
+        if job is None:
+            return 1, []
+        refusal = may_requeue(job, self.policy, job.declared)
+        if refusal:
+            self.notes.append("job is not requeued: " + refusal)
+            return (0 if braked else 1), [self.job_event(job, refusal)]
+        if braked:
+            delay = self.policy["brake"]["send_back"] * (self.situation.tries + 1)
+            return 0, [Action("send-back", self.job_args(job, start_in=delay, tries=self.situation.tries + 1)),
+                       Action("linger", {"job": job.id})]
+        return 1, [Action("requeue", self.job_args(job, why="found by prolog", counts=False))]
+
+    def epilog(self):
+        if self.job is None or not self.mine or self.situation.mode != FULL:
+            return []
+        job = self.asked_job()
+        if job is None:
+            return []
+        if job.end not in _FAILED:
+            self.notes.append("job is not requeued: it ended as %s" % (job.end or "nobody can tell"))
+            return []
+        if not any(self.is_new(finding, job) for finding in self.mine):
+            self.notes.append("job is not requeued: the fault stood before it started")
+            return []
+        return self.bring_back(job, "failed and the fault is new")
+
+    def is_new(self, finding, job):
+        """True when `finding` cannot have stood before this run of the job.
+
+        A finding without a time is new only if the job's own prolog looked (it saved a baseline): it would not
+        have let the job start on a faulty GPU.
+        """
+        if finding.since is not None:
+            return job.start is None or finding.since >= job.start - 1
+        return job.has_baseline
+
+    def healthcheck(self):
+        if self.situation.mode != FULL:
+            return []
+        wanted = [finding for finding in self.fatal if job_action(finding, self.policy) != "none"]
+        if not wanted:
+            return []
+        if self.situation.jobs is None:
+            self.lookups.append("jobs")
+            return []
+        done = {tag for incident in self.situation.incidents for tag in incident.jobs}
+        actions = []
+        for job in self.situation.jobs:
+            hit = [finding for finding in wanted if hits(finding.subject, job)]
+            if not hit or job_tag(job) in done:
+                continue
+            if job.state != "RUNNING":
+                continue    # its epilog, or slurmctld, has it already
+            if not any(job_action(finding, self.policy) == REQUEUE_NOW for finding in hit):
+                actions.append(self.job_event(job, LET_FINISH))
+                continue
+            if job.declared is None and not self.policy["resume"]["requeue_undeclared"]:
+                actions.append(self.job_event(job, "declared no checkpoint: it runs on"))
+                continue
+            actions += self.bring_back(job, "cannot go on: " + hit[0].code)
+        return actions
+
+    def bring_back(self, job, why):
+        """Requeue within the budget, else hold."""
+        refusal = may_requeue(job, self.policy, job.declared)
+        if refusal:
+            self.notes.append("job %s is not requeued: %s" % (job.id, refusal))
+            return [self.job_event(job, refusal)]
+        budget = self.policy["resume"]["max_restarts"]
+        if job.declared is not None and job.declared.max_restarts is not None:
+            budget = job.declared.max_restarts
+        if job.tries >= budget:
+            return [Action("hold", self.job_args(job, code="GH-CKPT-BUDGET",
+                                                 message="%d restarts, budget %d" % (job.tries, budget)))]
+        return [Action("requeue", self.job_args(job, why=why, counts=True))]
+
+    def asked_job(self):
+        """The job as slurmctld knows it, or None while it must still be asked for."""
+        for job in self.situation.jobs or ():
+            if job.id == self.job.id:
+                return job
+        if self.situation.jobs is None:
+            self.lookups.append("job")
+        return None
+
+    def job_args(self, job, **more):
+        plain = {"job": job.id, "restart": job.restart, "tag": job_tag(job)}
+        plain.update(more)
+        return plain
+
+    def job_event(self, job, why):
+        return Action("job-left", self.job_args(job, why=why))
+
+
+def job_tag(job):
+    """One run of one job."""
+    return "%s.%s" % (job.id, job.restart)
+
+
+def brake_limit(partition_size, policy):
+    """How many nodes of a partition may be drained by us for external faults at one time."""
+    return max(policy["brake"]["minimum"], int(partition_size * policy["brake"]["percent"] / 100))

@@ -1,0 +1,143 @@
+"""Facts: one frozen value with all that was read from the node, and what could not be read and why.
+
+Every field that was looked for and not read holds an Unknown, which is neither true nor false nor
+comparable with a number: code that forgets to ask gets a TypeError, not a healthy node.
+Units: bytes, watts, degrees Celsius, MHz, seconds; times are seconds since the epoch.
+"""
+from __future__ import annotations
+
+from collections import namedtuple
+
+# Why something could not be read.
+ABSENT, UNSUPPORTED, DENIED, TIMEOUT, HUNG, ERROR, NOT_READ = (
+    "absent", "unsupported", "denied", "timeout", "hung", "error", "not-read")
+
+
+class Unknown(namedtuple("Unknown", "reason detail code", defaults=("", None))):
+    """A value that could not be read. reason: one of the constants above; detail: for people; code: the NVML
+    or errno number where there is one.
+
+    It has no truth value and no order, on purpose.
+    """
+
+    __slots__ = ()
+
+    def __bool__(self):
+        raise TypeError("an Unknown is neither true nor false: ask is_known() first")
+
+    def _no_order(self, other):
+        raise TypeError("an Unknown cannot be compared: ask is_known() first")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_order
+
+
+UNASKED = Unknown(NOT_READ, "was not asked for")
+
+
+def is_known(value):
+    """True when `value` was really read."""
+    return not isinstance(value, Unknown)
+
+
+SourceStatus = namedtuple("SourceStatus", "name outcome seconds detail pid rounds", defaults=(0.0, "", None, 0))
+SourceStatus.__doc__ = """How reading one source went.
+
+outcome: "ok"; "late" (no answer by its deadline; what came until then is kept); "hung" (its child is in D
+state, or a child of an earlier round still is); "failed" (it said why in detail); "skipped".
+rounds: how many rounds in a row, this one included, were late or hung. pid: of the child left behind.
+"""
+
+Gpu = namedtuple(
+    "Gpu",
+    "index nvml_index minor uuid serial bdf name error"          # identity; error: why the handle is unusable
+    " persistence compute_mode mig_mode pstate utilization processes"
+    " ecc_mode ecc_uncorrected_volatile ecc_corrected_volatile ecc_uncorrected_aggregate ecc_corrected_aggregate"
+    " remap_corrected remap_uncorrected remap_pending remap_failure retired_pages retired_pending"
+    " pcie_width pcie_width_max pcie_gen pcie_gen_max pcie_gen_gpu_max pcie_replay"
+    " temperature power power_limit clock_sm clock_reasons memory_total memory_used recovery_action",
+    defaults=[UNASKED] * 39)  # type: ignore[misc]
+Gpu.__doc__ = """One GPU as NVML and sysfs show it. Field names say what; each may be an Unknown.
+
+index: gres index (Slurm's). nvml_index: NVML's own order now, or None for a GPU known from before that NVML
+no longer lists. error: None when usable, else an Unknown with the NVML code (15 = GPU_IS_LOST).
+processes: tuple of (pid, used_bytes). *_max of pcie: the most that GPU and slot allow together;
+pcie_gen_gpu_max: the GPU alone. clock_reasons: NVML bit mask.
+"""
+
+KernelEvent = namedtuple("KernelEvent", "kind code bdf time line count last pid process seq data",
+                         defaults=("", None, "", None, "", 1, None, None, "", None, None))
+KernelEvent.__doc__ = """One event of the kernel log, a burst folded into one.
+
+kind: see `gpuhealth log parse` ("xid", "gpu_fell_off", ...). code: Xid number or None. bdf: dddd:bb:dd.f of
+the GPU, "" when none was named. time, last: wall time of the first and last line of the burst. count: lines.
+pid, process: as the line says (hostile text). data: more, by kind.
+"""
+
+KernelLog = namedtuple("KernelLog", "events cursor lost lines", defaults=((), None, 0, 0))
+KernelLog.__doc__ = """What the kernel log said since the cursor. lost: records that were overwritten unread."""
+
+Mount = namedtuple("Mount", "path present fstype options source writable seconds error free_bytes free_inodes",
+                   defaults=("", UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, 0.0, None, UNASKED, UNASKED))
+Mount.__doc__ = """One configured mount. present: it is in mountinfo. writable: a probe file could be made (only
+asked when it should be). error: None, or an Unknown that says why the path did not answer."""
+
+Expected = namedtuple("Expected", "gpus origin minors", defaults=(UNASKED, "", ()))
+Expected.__doc__ = """How many GPUs the node should have. origin: "config", "gres.conf", "slurm.conf", "most seen".
+minors: device minors in gres order (File= of gres.conf), () when it does not say."""
+
+KnownGpu = namedtuple("KnownGpu", "index uuid bdf minor serial", defaults=(None, "", "", None, ""))
+
+Baseline = namedtuple("Baseline", "time boot_id driver counters xids", defaults=(None, "", "", None, None))
+Baseline.__doc__ = """What stood before: counters maps a GPU's UUID to {field: number}; xids maps "uuid/code" to the
+job ids that saw it. Of the job (prolog's) in epilog, of the node otherwise."""
+
+Facts = namedtuple(
+    "Facts",
+    "v node time boot_id uptime kernel hostname driver cuda nvml gpu_count gpus expected known_gpus klog"
+                " mounts baseline sources job_gpus",
+    defaults=(
+    1, "", 0.0, "", UNASKED, "", "", UNASKED, UNASKED, UNASKED, UNASKED, (), Expected(), (), UNASKED, (),
+    None, (), ()))
+Facts.__doc__ = """All that was read in one round. gpu_count: what NVML counts, or Unknown. gpus: tuple of Gpu.
+known_gpus: identities saved in healthy rounds. klog: KernelLog or Unknown. mounts: tuple of Mount.
+baseline: Baseline or None. sources: tuple of SourceStatus. job_gpus: gres indices of the job."""
+
+_NESTED = {"expected": Expected, "klog": KernelLog, "baseline": Baseline}
+_LISTS = {"gpus": Gpu, "known_gpus": KnownGpu, "mounts": Mount, "sources": SourceStatus, "events": KernelEvent}
+
+
+def to_plain(value):
+    """Facts (or any part) as dicts, lists and scalars; an Unknown becomes {"unknown": reason, ...}."""
+    if isinstance(value, Unknown):
+        plain = {"unknown": value.reason}
+        if value.detail:
+            plain["detail"] = value.detail
+        if value.code is not None:
+            plain["code"] = value.code
+        return plain
+    if hasattr(value, "_fields"):
+        return {name: to_plain(item) for name, item in zip(value._fields, value)}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    return value
+
+
+def _item_from_plain(name, item):
+    if isinstance(item, dict):
+        if "unknown" in item:
+            return Unknown(item["unknown"], item.get("detail", ""), item.get("code"))
+        if name in _NESTED:
+            return from_plain(item, _NESTED[name])
+        return {key: _item_from_plain("", inner) for key, inner in item.items()}
+    if isinstance(item, list):
+        kind = _LISTS.get(name)
+        return tuple(from_plain(one, kind) if kind and isinstance(one, dict) and "unknown" not in one
+                     else _item_from_plain("", one) for one in item)
+    return item
+
+
+def from_plain(plain, kind=Facts):
+    """The inverse of to_plain; keys of a newer version that we do not know are dropped."""
+    return kind(**{name: _item_from_plain(name, plain[name]) for name in kind._fields if name in plain})

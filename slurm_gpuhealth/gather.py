@@ -1,0 +1,175 @@
+"""Sources -> Facts: start every probe in a child of its own, all at once, and put together what they said.
+
+What an earlier round left behind in D state is not started again while it lives. A source that was late is tried
+once more where there is time (prolog, epilog); late twice in a row is as good as hung (DESIGN.md section 2).
+"""
+from __future__ import annotations
+
+import time
+from collections import namedtuple
+
+from slurm_gpuhealth import facts as F
+from slurm_gpuhealth import supervise
+from slurm_gpuhealth.model import HEALTHCHECK
+from slurm_gpuhealth.probes import node
+
+Gathered = namedtuple("Gathered", "facts cursor left lines")
+Gathered.__doc__ = """facts: Facts. cursor: new log cursor or None. left: children left behind, as State keeps them.
+lines: the kernel-log lines around the events (for the evidence's window)."""
+
+_RESERVE = 1.0      # seconds of the hook kept for deciding and for ending children
+
+
+def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None):
+    """Read the node. until: monotonic time by which reading must end. memory: the dict of node.json.
+    expected: facts.Expected, or None when Slurm's files could not be looked at in time.
+
+    Returns Gathered. Never raises for what a source does; a source that could not even be started (fork failed)
+    is "failed".
+    """
+    about = node.read_node(root)
+    boot_id = about["boot_id"]
+    left = state.left_behind(boot_id)
+    known = tuple(F.KnownGpu(**entry) for entry in memory.get("gpus", ()))
+    since_job = state.job(job.id) if job is not None and phase == "epilog" else {}
+    if expected is None:
+        expected = _without_slurm(cfg, known)
+    plans = _plans(cfg, root, memory, since_job, about, known, expected)
+    results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], retry=phase != HEALTHCHECK)
+    rounds = memory.get("rounds", {})
+    results = {name: _count_rounds(result, rounds.get(name, 0)) for name, result in results.items()}
+    parts = _assemble(plans, results)
+    window = parts.pop("lines", ())
+    cursor = parts.pop("cursor", None)
+    baseline = _baseline(memory, since_job, boot_id)
+    gathered = F.Facts(
+        node=host, time=about["time"], boot_id=boot_id, uptime=about["uptime"], kernel=about["kernel"],
+        hostname=about["hostname"], expected=expected, known_gpus=known, baseline=baseline,
+        sources=tuple(results[name].status for name in sorted(results)),
+        job_gpus=job.gpus if job is not None else (), **parts)
+    return Gathered(gathered, cursor, _left(left, results), window)
+
+
+def _without_slurm(cfg, known):
+    """The expected number of GPUs when /etc/slurm does not answer."""
+    if cfg["expected_gpus"] != "auto":
+        return F.Expected(cfg["expected_gpus"], "config", ())
+    if known:
+        return F.Expected(len(known), "most seen", ())
+    return F.Expected(F.Unknown(F.TIMEOUT, "Slurm's files did not answer"), "", ())
+
+
+def _plans(cfg, root, memory, since_job, about, known, expected):
+    """{source name: (probe module name, spec, deadline, per-GPU extra)}. One entry a mount."""
+    limits = cfg["deadlines"]
+    known_plain = [F.to_plain(item) for item in known]
+    count = expected.gpus if F.is_known(expected.gpus) else len(known)
+    cursor = since_job.get("cursor") or memory.get("cursor")
+    plans = {
+        "kmsg": ("kmsg", {"root": root, "path": cfg["kernel_log"], "cursor": cursor, "boot_id": about["boot_id"],
+                          "user_facility": cfg["kernel_log_user_facility"]}, limits["kernel_log"], 0),
+    }
+    if count or expected.origin not in ("config", "gres.conf", "slurm.conf"):
+        # Without persistence mode the first call costs 1 to 3 s a GPU (facts: driver persistence).
+        slow = limits["nvml_per_gpu"] * (count or 8)
+        plans["nvml"] = ("nvml", {"root": root, "known": known_plain, "minors": list(expected.minors),
+                                  "expected": count or None},
+                         limits["nvml"] + (slow if memory.get("persistence") == 0 else 0), slow)
+    for mount in cfg["mounts"]:
+        network = mount["network"] is True or (mount["network"] == "auto" and _is_network(mount["type"]))
+        plans["mount:" + mount["path"]] = (
+            "mounts", {"root": root, "path": mount["path"], "writable": mount["writable"], "types": mount["type"]},
+            limits["network_mount"] if network else limits["mount"], 0)
+    return plans
+
+
+def _is_network(types):
+    known = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "wekafs", "fuse.")
+    return any(item.startswith(known) for item in types)
+
+
+def _run(plans, left, until, grace, retry):
+    """Run all sources; the late ones once more if `retry` and there is room for their whole deadline."""
+    results, children = {}, []
+    for name, plan in plans.items():
+        alive = [entry for entry in left.get(name, ()) if supervise.still_there(entry["pid"], entry["ticks"])]
+        if alive:
+            results[name] = supervise.Result(F.SourceStatus(
+                name, "hung", 0.0, "its process %d of an earlier round still hangs" % alive[0]["pid"],
+                alive[0]["pid"]), [])
+        else:
+            children.append(_start(name, plan))
+    results.update(supervise.gather(children, until, grace))
+    late = [name for name, result in results.items() if result.status.outcome == "late"]
+    again = [name for name in late if retry and time.monotonic() + plans[name][2] + grace < until]
+    if again:
+        second = supervise.gather([_start(name, plans[name]) for name in again], until, grace)
+        for name, result in second.items():
+            if result.status.outcome == "late":
+                result = result._replace(status=result.status._replace(rounds=1))   # this one and the one before
+            results[name] = result
+    return results
+
+
+def _start(name, plan):
+    module, spec, deadline, slow = plan
+
+    def read(spec, emit):
+        # Imported in the child: the hook itself never loads NVML, and the children load side by side.
+        probe = __import__("slurm_gpuhealth.probes." + module, fromlist=("read",))
+        probe.read(spec, emit)
+
+    def more_time(kind, plain):
+        # The first GPU says that persistence is off: the others will each cost seconds too.
+        if slow and kind == "persistence" and plain.get("mode") == 0:
+            return child_started + deadline + slow
+        return None
+    child_started = time.monotonic()
+    return supervise.start(name, read, spec, deadline, on_record=more_time if slow else None)
+
+
+def _count_rounds(result, before):
+    """rounds: how many rounds in a row, with this one, this source did not answer in time."""
+    status = result.status
+    if status.outcome not in ("late", "hung"):
+        return result._replace(status=status._replace(rounds=0))
+    return result._replace(status=status._replace(rounds=before + 1 + status.rounds))
+
+
+def _assemble(plans, results):
+    """Facts fields from what the probes said. Each probe module knows how to read its own records."""
+    parts, mounts = {}, []
+    for name, (module, spec, _, _) in plans.items():
+        probe = __import__("slurm_gpuhealth.probes." + module, fromlist=("assemble",))
+        fields = probe.assemble(results[name].records, spec, results[name].status)
+        if "mounts" in fields:
+            mounts += fields.pop("mounts")
+        parts.update(fields)
+    parts["mounts"] = tuple(mounts)
+    return parts
+
+
+def _baseline(memory, since_job, boot_id):
+    """What stood before: at the job's start (epilog), else at the node's last round; xids always the node's."""
+    source = since_job if since_job.get("counters") is not None else memory
+    if source.get("counters") is None and not memory.get("xids"):
+        return None
+    return F.Baseline(source.get("time"), source.get("boot_id", boot_id), source.get("driver", ""),
+                      source.get("counters") or {}, memory.get("xids", {}))
+
+
+def _left(left, results):
+    """The children left behind: those of before that still live, and the new ones."""
+    kept = {}
+    for name, entries in left.items():
+        alive = [entry for entry in entries if supervise.still_there(entry["pid"], entry["ticks"])]
+        if alive:
+            kept[name] = alive
+    for name, result in results.items():
+        pid = result.status.pid
+        if pid is None or any(entry["pid"] == pid for entry in kept.get(name, ())):
+            continue
+        found = supervise.process_start(pid)
+        if found:
+            kept.setdefault(name, []).append({"pid": pid, "ticks": found[1], "since": int(time.time())})
+    return kept

@@ -1,0 +1,133 @@
+"""What the node remembers from one round to the next (node.json), as functions of what was just read."""
+from __future__ import annotations
+
+from slurm_gpuhealth import facts as F
+from slurm_gpuhealth.catalogue.xid_table import XIDS
+from slurm_gpuhealth.model import EPILOG, HEALTHCHECK
+
+# Counters that only grow, kept as the base for "new since" (facts: ECC, replay).
+COUNTERS = ("ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "ecc_corrected_volatile", "pcie_replay",
+            "remap_uncorrected", "retired_pages")
+_SAID_AGAIN = 86400     # a finding that stands is written down once a day, not once a round
+
+
+def counters(facts):
+    """{uuid: {counter: number}} of all GPUs that could be read."""
+    found = {}
+    for gpu in facts.gpus:
+        if F.is_known(gpu.uuid) and gpu.uuid:
+            found[gpu.uuid] = {name: getattr(gpu, name) for name in COUNTERS if F.is_known(getattr(gpu, name))}
+    return found
+
+
+def identities(facts):
+    """[KnownGpu as dict] when this round saw every GPU whole, else None: a loss must not overwrite what was."""
+    if not facts.gpus or not F.is_known(facts.gpu_count):
+        return None
+    if F.is_known(facts.expected.gpus) and len(facts.gpus) < facts.expected.gpus:
+        return None
+    entries = []
+    for gpu in facts.gpus:
+        if gpu.error is not None or not all(F.is_known(getattr(gpu, name)) for name in ("index", "uuid", "bdf")):
+            return None
+        entries.append({"index": gpu.index, "uuid": gpu.uuid, "bdf": gpu.bdf,
+                        "minor": gpu.minor if F.is_known(gpu.minor) else None,
+                        "serial": gpu.serial if F.is_known(gpu.serial) else ""})
+    return entries
+
+
+def job_baseline(ctx):
+    """What a job's prolog saves for its epilog."""
+    facts, job = ctx.facts, ctx.job
+    return {"v": 1, "id": job.id, "restart": job.restart, "uid": job.uid, "gpus": list(job.gpus),
+            "partition": job.partition, "time": facts.time, "boot_id": facts.boot_id,
+            "driver": facts.driver if F.is_known(facts.driver) else "",
+            "cursor": ctx.gathered.cursor, "counters": counters(facts)}
+
+
+def user_events(ctx):
+    """(uuid, code) of the Xids of this round that a user's own program can cause."""
+    if not F.is_known(ctx.facts.klog):
+        return []
+    by_bdf = {gpu.bdf: gpu.uuid for gpu in ctx.facts.known_gpus}
+    by_bdf.update({gpu.bdf: gpu.uuid for gpu in ctx.facts.gpus if F.is_known(gpu.bdf) and F.is_known(gpu.uuid)})
+    found = []
+    for event in ctx.facts.klog.events:
+        entry = XIDS.get(event.code) if event.kind == "xid" else None
+        if entry is not None and entry.user_caused != "no" and event.bdf in by_bdf:
+            found.append((by_bdf[event.bdf], event.code))
+    return found
+
+
+def with_xid_jobs(ctx):
+    """Facts whose baseline also names the jobs that this round's user-caused Xids belong to.
+
+    A Xid that a program can cause says nothing about the GPU until the same GPU shows it under different jobs.
+    The job is this hook's in epilog; in healthcheck it is the one whose prolog was given that GPU.
+    """
+    events = user_events(ctx)
+    if not events:
+        return ctx.facts
+    xids = {key: list(jobs) for key, jobs in ctx.memory.get("xids", {}).items()}
+    for uuid, code in events:
+        job = _job_on(ctx, uuid)
+        entry = xids.setdefault("%s/%d" % (uuid, code), [])
+        if job is not None and job not in [item[0] for item in entry]:
+            entry.append([job, ctx.facts.time])
+    window = ctx.cfg["xid_repeat"]["window"]
+    xids = {key: [item for item in jobs if item[1] > ctx.facts.time - window] for key, jobs in xids.items()}
+    ctx.memory["xids"] = {key: jobs for key, jobs in xids.items() if jobs}
+    base = ctx.facts.baseline or F.Baseline(None, ctx.facts.boot_id, "", {}, {})
+    return ctx.facts._replace(baseline=base._replace(
+        xids={key: [item[0] for item in jobs] for key, jobs in ctx.memory["xids"].items()}))
+
+
+def _job_on(ctx, uuid):
+    if ctx.phase == EPILOG and ctx.job is not None:
+        return ctx.job.id
+    index = next((gpu.index for gpu in ctx.facts.gpus if gpu.uuid == uuid), None)
+    if index is None:
+        index = next((gpu.index for gpu in ctx.facts.known_gpus if gpu.uuid == uuid), None)
+    holders = [number for number, saved in ctx.state.jobs().items() if index in saved.get("gpus", ())]
+    return holders[0] if len(holders) == 1 else None
+
+
+def saw_user_xids(ctx):
+    return bool(user_events(ctx))
+
+
+def merged(ctx):
+    """The new node.json. Only the healthcheck moves the node's log cursor and its counters."""
+    facts, new = ctx.facts, dict(ctx.memory)
+    on_disk = ctx.state.read("node.json")
+    for key in ("said", "sent_back"):       # another hook may have added some since we read
+        new[key] = {**on_disk.get(key, {}), **new.get(key, {})}
+    new["said"] = {key: when for key, when in new["said"].items() if when > facts.time - 2 * _SAID_AGAIN}
+    new["rounds"] = {status.name: status.rounds for status in facts.sources if status.rounds}
+    if ctx.phase == HEALTHCHECK:
+        if ctx.gathered.cursor is not None:
+            new["cursor"] = ctx.gathered.cursor
+        if facts.gpus:
+            new.update(counters=counters(facts), time=facts.time, boot_id=facts.boot_id,
+                       driver=facts.driver if F.is_known(facts.driver) else "")
+    else:
+        for key in ("cursor", "counters", "time", "boot_id", "driver", "clean_rounds"):
+            if key in on_disk:
+                new[key] = on_disk[key]
+    known = identities(facts)
+    if known is not None and not any(finding.severity == "fatal" for finding in ctx.findings):
+        new["gpus"] = known
+        modes = [gpu.persistence for gpu in facts.gpus if F.is_known(gpu.persistence)]
+        new["persistence"] = min(modes) if modes else None
+    return new
+
+
+def is_news(memory, key, now):
+    """True when `key` was not said within a day; remembers that it is said now."""
+    said = memory.setdefault("said", {})
+    if said.get(key, 0) > now - _SAID_AGAIN:
+        return False
+    said[key] = now
+    return True
+
+

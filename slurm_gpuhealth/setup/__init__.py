@@ -1,0 +1,1 @@
+"""Installing, removing and checking an installation (cold side)."""

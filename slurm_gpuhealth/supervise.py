@@ -1,0 +1,310 @@
+"""Run anything that may hang in a forked child with a deadline, and never wait for it longer.
+
+Why fork and not threads: a thread in an uninterruptible call cannot be left behind, a child can. A fork costs
+1.3 ms, a second interpreter 11. A child that is late gets SIGTERM, a grace, then SIGKILL (a monitor killed in
+the middle of a call can freeze the GPU's firmware: dcgm-exporter issue 84). A child that survives SIGKILL is in
+D state: it is left behind, never waited for, and remembered by the caller (`Result.status.pid`), so that no
+second one is started while it lives.
+
+Children get /dev/null on their standard streams, because slurmd reads a hook's pipe until end of file
+(Slurm, src/common/run_command.c) and a child left behind would hold it open.
+"""
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from collections import namedtuple
+
+from slurm_gpuhealth.facts import SourceStatus
+
+Result = namedtuple("Result", "status records")
+Result.__doc__ = """status: SourceStatus. records: list of (kind, plain) in the order they came; on "late" and "hung"
+what came until then."""
+
+AsUser = namedtuple("AsUser", "uid gid memory cpu_seconds", defaults=(None, 2 << 30, 60))
+AsUser.__doc__ = """Whom a child becomes. gid None: the user's own, looked up in the child. memory: bytes of address
+space; cpu_seconds: processor time."""
+
+MAX_RECORDS_BYTES = 32 << 20   # more than this from one child is a fault of the child
+_KILL_WAIT = 0.25              # how long to look whether SIGKILL worked; a killed process is gone within that
+_open_fds: set[int] = set()    # read ends held by this process: a new child closes them
+
+
+class Child:
+    """One running source: its pid, its pipe, its deadline and what it said so far."""
+
+    def __init__(self, name, pid, fd, deadline, on_record=None):
+        self.name, self.pid, self.fd = name, pid, fd
+        self.started = time.monotonic()
+        self.deadline = deadline            # absolute, monotonic
+        self.on_record = on_record          # may return a later deadline (absolute) for this child
+        self.records = []
+        self.outcome = None
+        self.detail = ""
+        self.stage = "running"              # running -> (ending ->) terminated -> killed -> gone
+        self.eof = self.left_behind = False
+        self.next_step = deadline
+        self._buffer = b""
+        self._bytes = 0
+
+    def feed(self, data):
+        """Take bytes from the pipe apart into records."""
+        self._bytes += len(data)
+        if self._bytes > MAX_RECORDS_BYTES:
+            self.detail = "said more than %d bytes" % MAX_RECORDS_BYTES
+            self._finish("failed")
+            return
+        self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            try:
+                kind, plain = json.loads(line)
+            except ValueError:
+                continue    # a child killed in the middle of a line
+            if kind == "_end":
+                self._finish("ok")
+            elif kind == "_error":
+                self.detail = plain
+                self._finish("failed")
+            else:
+                self.records.append((kind, plain))
+                later = self.on_record(kind, plain) if self.on_record else None
+                if later and self.stage == "running":
+                    self.deadline = self.next_step = max(self.deadline, later)
+
+    def _finish(self, outcome):
+        """The child has said its last word: its answer stands, whatever its exit does now."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self.stage, self.next_step = "ending", time.monotonic() + _KILL_WAIT
+
+    def closed(self):
+        """The pipe ended. Without a last word the child died of something."""
+        self.eof = True
+        if self.outcome is None:
+            self.detail = "ended without an answer"
+            self._finish("failed")
+
+    def step(self, now, grace):
+        """Move on when a deadline passed: terminate, then kill, then leave behind."""
+        if self.stage in ("running", "ending"):
+            if self.stage == "running":
+                self.outcome = "late"
+                self.detail = "no answer in %.1f s" % (now - self.started)
+            _kill(self.pid, signal.SIGTERM)
+            self.stage, self.next_step = "terminated", now + grace
+        elif self.stage == "terminated":
+            _kill(self.pid, signal.SIGKILL)
+            self.stage, self.next_step = "killed", now + _KILL_WAIT
+        else:
+            # Alive after SIGKILL: in D now, whatever it was before (a FUSE waiter turns D only when killed).
+            if self.outcome == "late":
+                self.outcome = "hung"
+            self.detail += (", " if self.detail else "") + "no signal ends its process (D state)"
+            self.left_behind = True
+            self.stage = "gone"
+
+
+def start(name, func, spec, deadline, as_user=None, on_record=None, prepare=None):
+    """Start `func(spec, emit)` in a child. `deadline`: seconds from now. Returns a Child for `gather`.
+
+    prepare: called in the child before it becomes the user; to import what the user may not be able to read.
+    `emit(kind, plain)` in the child streams one JSON record. An exception in the child becomes outcome
+    "failed" with its text. OSError of fork (no memory, no pids) is raised here.
+    """
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _in_child(func, spec, write_end, as_user, prepare)
+    os.close(write_end)
+    os.set_blocking(read_end, False)
+    _open_fds.add(read_end)
+    return Child(name, pid, read_end, time.monotonic() + deadline, on_record)
+
+
+def _in_child(func, spec, write_end, as_user, prepare):
+    """Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        for fd in _open_fds:
+            os.close(fd)
+
+        def emit(kind, plain):
+            data = json.dumps([kind, plain]).encode() + b"\n"
+            while data:
+                data = data[os.write(write_end, data):]
+
+        try:
+            if prepare is not None:
+                prepare()
+            if as_user is not None:
+                _become(as_user)
+            func(spec, emit)
+            emit("_end", None)
+            code = 0
+        except Exception as exc:  # the child's last word; the parent turns it into outcome "failed"
+            emit("_error", ("%s: %s" % (type(exc).__name__, exc))[:500])
+    finally:
+        os._exit(code)
+
+
+def _become(user):
+    """Drop to an ordinary user for good: groups, ids, no new privileges, limits. Raises OSError, KeyError."""
+    import ctypes
+    import pwd
+    import resource
+    if user.uid == 0:
+        raise PermissionError("will not act as root in a user's name")
+    entry = pwd.getpwuid(user.uid)
+    gid = entry.pw_gid if user.gid is None else user.gid
+    os.setgroups(os.getgrouplist(entry.pw_name, gid))
+    os.setresgid(gid, gid, gid)
+    os.setresuid(user.uid, user.uid, user.uid)
+    pr_set_no_new_privs = 38    # linux/prctl.h
+    ctypes.CDLL(None, use_errno=True).prctl(pr_set_no_new_privs, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (user.memory, user.memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (user.cpu_seconds, user.cpu_seconds))
+    os.umask(0o077)
+
+
+def _kill(pid, number):
+    """Signal the child's whole session (what it started too). Gone already: nothing to do."""
+    for target in (-pid, pid):
+        try:
+            os.kill(target, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def gather(children, until=None, grace=0.5):
+    """Wait for all children, each no longer than its deadline, and none past `until` (monotonic).
+
+    Returns {name: Result}. Takes at most the longest deadline plus `grace` plus a quarter second; never blocks
+    on a process that cannot be ended. Children that ended are reaped.
+    """
+    poller = select.poll()
+    waiting = {}
+    for child in children:
+        poller.register(child.fd, select.POLLIN | select.POLLHUP)
+        waiting[child.fd] = child
+        if until is not None:
+            child.deadline = child.next_step = min(child.deadline, until)
+    while waiting:
+        now = time.monotonic()
+        wake = min(child.next_step for child in waiting.values()) - now
+        if any(child.eof or child.stage == "ending" for child in waiting.values()):
+            wake = min(wake, 0.002)     # it has said all: only looking again tells when it is gone
+        for fd, _ in poller.poll(max(0, int(wake * 1000) + 1)):
+            _read(waiting[fd])
+            if waiting[fd].eof:
+                poller.unregister(fd)
+        now = time.monotonic()
+        for fd, child in list(waiting.items()):
+            if _reap(child.pid):
+                if not child.eof:
+                    _read(child)
+                    poller.unregister(fd)
+                    if not child.eof:   # something it started still holds the pipe
+                        child.closed()
+                child.stage = "gone"
+            elif now >= child.next_step:
+                child.step(now, grace)
+            elif until is not None and child.stage == "running":
+                child.next_step = min(child.next_step, until)
+            if child.stage == "gone":
+                if not child.eof:
+                    poller.unregister(fd)
+                _close(child)
+                del waiting[fd]
+    return {child.name: _result(child) for child in children}
+
+
+def _read(child):
+    for _ in range(64):     # bounded, so that one busy child cannot starve the deadlines of the others
+        try:
+            data = os.read(child.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            child.closed()
+            return
+        child.feed(data)
+
+
+def _reap(pid):
+    """True when the child is gone. Never blocks."""
+    try:
+        done, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return done == pid
+
+
+def _close(child):
+    _open_fds.discard(child.fd)
+    os.close(child.fd)
+
+
+def _result(child):
+    left = child.pid if child.left_behind else None
+    seconds = round(time.monotonic() - child.started, 3)
+    return Result(SourceStatus(child.name, child.outcome, seconds, child.detail, left, 0), child.records)
+
+
+def call(func, spec, deadline, as_user=None, name="call", grace=0.2, prepare=None):
+    """Run one function in a child and wait for it: a Result. The function is called as func(spec, emit)."""
+    return gather([start(name, func, spec, deadline, as_user, prepare=prepare)], grace=grace)[name]
+
+
+def detach(func, spec, seconds):
+    """Leave a process behind that runs `func(spec)` for at most `seconds` and belongs to nobody.
+
+    For what must follow after the hook's own end and is not needed for safety: it may be lost. Measured: such a process
+    outlives prolog, epilog and health check (Slurm 24.11). False when it could not be started.
+    """
+    try:
+        pid = os.fork()
+    except OSError:
+        return False
+    if pid:
+        os.waitpid(pid, 0)      # the child in between; it ends at once
+        return True
+    try:
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.closerange(3, 256)   # the guard's pipe, the lock and all else
+        if os.fork():
+            os._exit(0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(seconds))      # the last word, whatever it hangs in
+        func(spec)
+    finally:
+        os._exit(0)
+
+
+def process_start(pid):
+    """(state letter, start time in clock ticks) of a process, or None when it is gone. Source: proc(5)."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as handle:
+            fields = handle.read().rpartition(b") ")[2].split()
+    except (OSError, ValueError):
+        return None
+    return fields[0].decode(), int(fields[19])
+
+
+def still_there(pid, ticks):
+    """True while the very process that was left behind lives; its pid may have been given to another one."""
+    found = process_start(pid)
+    return found is not None and found[1] == ticks and found[0] not in "ZX"

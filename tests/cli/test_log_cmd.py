@@ -1,0 +1,79 @@
+"""`gpuhealth log parse`: one JSON line an event."""
+import io
+import json
+
+import pytest
+
+from slurm_gpuhealth import errors
+from slurm_gpuhealth.cli import log_cmd
+
+LOG = b"""\
+[    1.000000] systemd[1]: Started something.
+[74785.660366] pcieport 0000:00:02.0: AER: Corrected error received: id=0010
+[74889.542031] pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010
+[74889.644138] NVRM: Xid (PCI:0000:02:00): 79, GPU has fallen off the bus.
+[74889.644200] NVRM: Xid (PCI:0000:02:00): 31, pid=7, name=evil\x1b[31m, Ch 00000008
+[74890.000000] NVRM: Xid (PCI:0000:02:00): 31, pid=7, name=x, Ch 00000009
+[74891.000000] NVRM: Xid (PCI:0000:02:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)
+[74892.000000] EXT4-fs (md0): Remounting filesystem read-only"""
+
+
+class Args:
+    log_command = "parse"
+
+    def __init__(self, file):
+        self.file = file
+
+
+def parse(data):
+    return log_cmd.read(io.BytesIO(data))
+
+
+def test_events_in_order():
+    """Kinds, codes, severities and actions; a last line without newline counts."""
+    assert [(event["kind"], event["code"], event["severity"], event["action"], event["count"])
+            for event in parse(LOG)] == [
+        ("aer_corrected", None, "note", "none", 1), ("aer_uncorrected", None, "warning", "none", 1),
+        ("xid", 79, "fatal", "reboot", 1), ("xid", 31, "note", "restart-app", 2), ("xid", 154, "fatal", "reboot", 1),
+        ("fs_readonly", None, "fatal", "repair", 1)]
+
+
+def test_every_key_is_there():
+    """Version 1 of the line: the same keys each time, time null where date and zone are unknown."""
+    event = parse(LOG)[2]
+    assert set(event) == {"v", "kind", "code", "bdf", "severity", "action", "time", "last", "count", "pid", "process",
+                          "line", "data", "stamp", "monotonic", "title"}
+    assert (event["v"], event["bdf"], event["time"], event["monotonic"]) == (1, "0000:02:00.0", None, 74889.644138)
+
+
+def test_escape_sequences_are_made_visible():
+    """A process name cannot colour the reader's terminal."""
+    event = parse(LOG)[3]
+    assert event["process"] == "evil\\x1b[31m" and "\x1b" not in event["line"]
+
+
+def test_records_of_programs_are_marked():
+    """A line that a program wrote into the log is shown and marked, and does not join the kernel's own."""
+    events = parse(b"4,1,1,-;NVRM: Xid (PCI:0000:02:00): 79, x\n12,2,2,-;NVRM: Xid (PCI:0000:02:00): 79, x\n")
+    assert [event["data"].get("injected") for event in events] == [None, True]
+
+
+def test_lines_across_blocks(monkeypatch):
+    """A line that lies across two reads is one line."""
+    whole = parse(LOG)
+    monkeypatch.setattr(log_cmd, "_BLOCK", 7)
+    assert parse(LOG) == whole
+
+
+def test_file_and_errors(tmp_path):
+    """A file that is not there is said, and an empty one is no error."""
+    (tmp_path / "log").write_bytes(LOG)
+    out = io.StringIO()
+    assert log_cmd.run(Args(str(tmp_path / "log")), out) == 0
+    assert [json.loads(line)["kind"] for line in out.getvalue().splitlines()][2] == "xid"
+    (tmp_path / "empty").write_bytes(b"")
+    assert log_cmd.run(Args(str(tmp_path / "empty")), io.StringIO()) == 0
+    with pytest.raises(errors.NotFoundError):
+        log_cmd.run(Args(str(tmp_path / "none")), io.StringIO())
+    with pytest.raises(errors.DataError):
+        log_cmd.run(Args(str(tmp_path)), io.StringIO())
