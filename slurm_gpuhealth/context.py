@@ -4,6 +4,7 @@ from __future__ import annotations
 import time
 
 from slurm_gpuhealth import events, memory, supervise
+from slurm_gpuhealth.errors import StateError
 
 
 class Context:
@@ -64,6 +65,36 @@ class Context:
             self.event("finding", code=plain["code"], subject=plain["subject"],
                        **{name: plain[name] for name in plain if name not in ("code", "subject")})
 
+    def hangs(self, path):
+        """True when `path` lies on a mount that did not answer in this round: nobody else of ours is sent there."""
+        for status in self.facts.sources if self.facts is not None else ():
+            kind, _, mount = status.name.partition(":")
+            if kind == "mount" and status.outcome in ("late", "hung") \
+                    and (path + "/").startswith(mount.rstrip("/") + "/"):
+                return True
+        return False
+
+    def shared_hangs(self):
+        """True when the shared folder does not answer, or one that wrote to it still hangs there."""
+        return self.hangs(self.cfg["shared_dir"]) or self.still_left("shared")
+
+    def still_left(self, name):
+        """True while a process that `remember_left` was told of hangs."""
+        return any(supervise.still_there(entry["pid"], entry["ticks"])
+                   for entry in self.state.left_behind(self.boot_id).get(name, ()))
+
+    def remember_left(self, name, pid):
+        """Keep in mind a process of ours that no signal ends, so that no second one follows it while it lives."""
+        found = supervise.process_start(pid) if pid is not None else None
+        if found is None:
+            return
+        left = self.state.left_behind(self.boot_id)
+        left.setdefault(name, []).append({"pid": pid, "ticks": found[1], "since": int(time.time())})
+        try:
+            self.state.save_left_behind(self.boot_id, left)
+        except StateError as exc:
+            self.say_once("state", str(exc), code="GH-SELF")
+
     def slurm(self):
         """The client for slurmctld, made when it is first needed."""
         if self.client is None:
@@ -77,6 +108,9 @@ class Context:
         if job.uid is None:
             return
 
+        cfg = dict(self.cfg, shared_dir="") if self.shared_hangs() else self.cfg
+
         def write(spec, emit):
-            emit("notes", events.append_history(self.root, self.cfg, job.uid, -1, job.id, entry))
-        supervise.call(write, None, min(3.0, self.time_left(0.5)), name="job history")
+            emit("notes", events.append_history(self.root, cfg, job.uid, -1, job.id, entry))
+        result = supervise.call(write, None, min(3.0, self.time_left(0.5)), name="job history")
+        self.remember_left("shared", result.status.pid)

@@ -56,7 +56,7 @@ def decide(findings, situation, policy):
     fatal = [finding for finding in findings if finding.severity == FATAL]
     minor = [finding for finding in findings if finding.severity != FATAL]
     if situation.phase == HEALTHCHECK:
-        fatal += standing(situation.incidents, fatal)
+        fatal += standing(situation, fatal)
     record = [Action("finding", {"code": finding.code, "subject": subject_key(finding.subject),
                                  "severity": finding.severity, "seen": finding.seen}) for finding in minor]
     if not fatal:
@@ -114,15 +114,17 @@ def incident_of(finding, situation):
     return None
 
 
-def standing(incidents, seen):
-    """Findings for open incidents that we could not drain yet and that no check can see again.
+def standing(situation, seen):
+    """Findings for open incidents of this boot that we could not drain yet and that no check can see again.
 
-    A Xid is read from the kernel log once. If slurmctld was away then, the incident itself is what is left.
+    A Xid is read from the kernel log once. If slurmctld was away then, the incident itself is what is left. A reboot
+    is a repair: what still holds after it is found again.
     """
     again = []
     keys = {subject_key(finding.subject) for finding in seen}
-    for incident in incidents:
-        if incident.closed or incident.drained or not lookup(incident.code).from_log:
+    for incident in situation.incidents:
+        if incident.closed or incident.drained or incident.boot_id != situation.boot_id \
+                or not lookup(incident.code).from_log:
             continue
         if subject_key(incident.subject) not in keys:
             again.append(Finding(incident.code, FATAL, incident.subject, "seen before, not drained yet",
@@ -193,6 +195,11 @@ def _drained(record):
     return any(flag.startswith("DRAIN") for flag in record.state)
 
 
+def is_down(record):
+    """True for a node that Slurm or an admin has taken down: its reason is about that, not left over."""
+    return any(flag.startswith(("DOWN", "FAIL", "ERROR", "FUTURE", "UNKNOWN")) for flag in record.state)
+
+
 def _unacted(fatal, why):
     return Action("unacted", {"code": fatal[0].code, "subject": subject_key(fatal[0].subject), "why": why,
                               "findings": [_brief(finding) for finding in fatal]})
@@ -250,8 +257,9 @@ class _Fault:
             if grammar.is_ours(node.reason):
                 return [Action("already-drained", {"reason": node.reason})]
             return self.leave("node is drained by somebody else")
-        if node.reason and not grammar.is_ours(node.reason):
-            # Slurm's own word about a node that is down; it is cleared when the node registers again.
+        if node.reason and not grammar.is_ours(node.reason) and is_down(node):
+            # Slurm's own word, or an admin's, about a node that is down. On a node in service it is left over from an
+            # earlier drain: State=RESUME keeps it, and nothing empties it (measured on 24.11.5).
             return self.leave("node has a reason that is not ours")
         if not self.external:
             return [Action("drain", {"brake": False})]

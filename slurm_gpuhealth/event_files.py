@@ -14,6 +14,8 @@ from slurm_gpuhealth.state import write_atomic
 
 WEEK = 7 * 86400
 _BLOCK = 1 << 20             # bytes read at a time; no event is longer
+_BATCH = 64                 # lines that are parsed at a time
+_SCAN = json.JSONDecoder().scan_once        # type: ignore[attr-defined]
 _MIRROR_CHUNK = 1 << 20     # bytes of one file copied in one round; what is left follows in the next
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 def files(folder, since=None):
@@ -76,35 +78,56 @@ def _blocks(fd):
 
 
 def _read_lines(lines, seen, stats, since):
-    scan = json.JSONDecoder().scan_once     # type: ignore[attr-defined]
     events = bad = duplicates = 0
     try:
-        for text in lines:
-            try:
-                one, end = scan(text, 0)
-                if end != len(text) or type(one) is not dict:
-                    one = _salvage(text)
-            except (StopIteration, ValueError, RecursionError):
-                one = _salvage(text)
-            if one is None:
-                bad += 1 if text.strip("\0 \r\n") else 0
-                continue
-            key = one.get("id")
-            if type(key) is str:
-                if key in seen:
-                    duplicates += 1
+        for start in range(0, len(lines), _BATCH):
+            for one in _parse(lines[start:start + _BATCH]):
+                if type(one) is not dict:
+                    bad += one
                     continue
-                seen.add(key)
-            if since is not None:
-                when = one.get("time")
-                if type(when) in (int, float) and when < since:
-                    continue
-            events += 1
-            yield one
+                key = one.get("id")
+                if type(key) is str:
+                    if key in seen:
+                        duplicates += 1
+                        continue
+                    seen.add(key)
+                if since is not None:
+                    when = one.get("time")
+                    if type(when) in (int, float) and when < since:
+                        continue
+                events += 1
+                yield one
     finally:
         stats["events"] += events
         stats["bad"] += bad
         stats["duplicates"] += duplicates
+
+
+def _parse(lines):
+    """The events of some lines; in the place of a line without one, 1 (bad) or 0 (empty).
+
+    All at once is a third faster than one by one: the parser makes each key once. Where that does not give one
+    event a line, they are taken one by one.
+    """
+    text = "[" + ",".join(lines) + "]"
+    try:
+        found, end = _SCAN(text, 0)
+        if end == len(text) and len(found) == len(lines) and all(type(one) is dict for one in found):
+            return found
+    except (StopIteration, ValueError, RecursionError):
+        pass    # said line by line below
+    return [_parse_one(line) for line in lines]
+
+
+def _parse_one(text):
+    try:
+        one, end = _SCAN(text, 0)
+        if end == len(text) and type(one) is dict:
+            return one
+    except (StopIteration, ValueError, RecursionError):
+        pass    # cut or garbled
+    one = _salvage(text)
+    return one if one is not None else int(bool(text.strip("\0 \r\n")))
 
 
 def _salvage(text):

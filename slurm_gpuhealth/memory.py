@@ -36,6 +36,12 @@ def identities(facts):
     return entries
 
 
+def learnt_gpus(ctx):
+    """True when this round saw all GPUs and they are not the ones that are remembered."""
+    known = identities(ctx.facts)
+    return known is not None and known != ctx.memory.get("gpus")
+
+
 def job_baseline(ctx):
     """What a job's prolog saves for its epilog."""
     facts, job = ctx.facts, ctx.job

@@ -65,8 +65,9 @@ def post(url, body, deadline):
     if not url.startswith(("http://", "https://")):
         return "not an http address"
     opener = request.build_opener(request.ProxyHandler({}), NoRedirect())
-    asked = request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "gpuhealth"}, method="POST")
+    headers = {"Content-Type": "application/json", "User-Agent": "gpuhealth"}
     try:
+        asked = request.Request(url, body, headers, method="POST")
         with opener.open(asked, timeout=deadline) as answer:
             return "" if 200 <= answer.status < 300 else "answered %d" % answer.status
     except error.HTTPError as exc:

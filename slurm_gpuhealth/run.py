@@ -197,6 +197,8 @@ class _Run:
             from slurm_gpuhealth.actions import housekeeping
             housekeeping.after_healthcheck(ctx)
         elif ctx.phase == PROLOG and ctx.job is not None:
+            if memory.learnt_gpus(ctx):
+                ctx.dirty.add("memory")     # once: the epilog must know the GPUs by name even when one is gone
             self.close_resumed()
             self.keep(lambda: ctx.state.save_job(ctx.job.id, memory.job_baseline(ctx)))
             if ctx.job.restart > 0 and ctx.mode != OBSERVE:

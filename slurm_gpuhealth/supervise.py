@@ -31,6 +31,7 @@ space; cpu_seconds: processor time."""
 MAX_RECORDS_BYTES = 32 << 20   # more than this from one child is a fault of the child
 _KILL_WAIT = 0.25              # how long to look whether SIGKILL worked; a killed process is gone within that
 _open_fds: set[int] = set()    # read ends held by this process: a new child closes them
+_left_here: list[int] = []     # processes that this one left behind: a child tells its parent of them at its end
 
 
 class Child:
@@ -45,7 +46,8 @@ class Child:
         self.outcome = None
         self.detail = ""
         self.stage = "running"              # running -> (ending ->) terminated -> killed -> gone
-        self.eof = self.left_behind = False
+        self.eof = False
+        self.left_behind = None             # pid of what no signal ends: this child, or one that it started
         self.next_step = deadline
         self._buffer = b""
         self._bytes = 0
@@ -66,6 +68,8 @@ class Child:
                 continue    # a child killed in the middle of a line
             if kind == "_end":
                 self._finish("ok")
+            elif kind == "_left":
+                self.left_behind = plain
             elif kind == "_error":
                 self.detail = plain
                 self._finish("failed")
@@ -104,7 +108,8 @@ class Child:
             if self.outcome == "late":
                 self.outcome = "hung"
             self.detail += (", " if self.detail else "") + "no signal ends its process (D state)"
-            self.left_behind = True
+            self.left_behind = self.pid
+            _left_here.append(self.pid)
             self.stage = "gone"
 
 
@@ -137,6 +142,8 @@ def _in_child(func, spec, write_end, as_user, prepare):
             os.dup2(null, fd)
         for fd in _open_fds:
             os.close(fd)
+        _open_fds.clear()
+        _left_here.clear()
 
         def emit(kind, plain):
             data = json.dumps([kind, plain]).encode() + b"\n"
@@ -149,9 +156,13 @@ def _in_child(func, spec, write_end, as_user, prepare):
             if as_user is not None:
                 _become(as_user)
             func(spec, emit)
+            if _left_here:
+                emit("_left", _left_here[-1])
             emit("_end", None)
             code = 0
         except Exception as exc:  # the child's last word; the parent turns it into outcome "failed"
+            if _left_here:
+                emit("_left", _left_here[-1])
             emit("_error", ("%s: %s" % (type(exc).__name__, exc))[:500])
     finally:
         os._exit(code)
@@ -256,9 +267,9 @@ def _close(child):
 
 
 def _result(child):
-    left = child.pid if child.left_behind else None
     seconds = round(time.monotonic() - child.started, 3)
-    return Result(SourceStatus(child.name, child.outcome, seconds, child.detail, left, 0), child.records)
+    return Result(SourceStatus(child.name, child.outcome, seconds, child.detail, child.left_behind, 0),
+                  child.records)
 
 
 def call(func, spec, deadline, as_user=None, name="call", grace=0.2, prepare=None):

@@ -6,7 +6,7 @@ nothing at all where anything is in doubt: the script then simply sees no variab
 from __future__ import annotations
 
 from slurm_gpuhealth import resume
-from slurm_gpuhealth.cli import run_cmd
+from slurm_gpuhealth.checkpoint import answer as answers
 
 
 def lines(env, root=""):
@@ -17,7 +17,7 @@ def lines(env, root=""):
     job, restart = env.get("SLURM_JOB_ID", ""), env.get("SLURM_RESTART_COUNT", "")
     if not (job.isdigit() and restart.isdigit()) or int(restart) < 1:
         return []
-    answer = run_cmd.read_answer(root, job, int(restart))
+    answer = answers.read(root, job, int(restart))
     if answer is None:
         return []
     return resume.export_lines(answer)

@@ -37,7 +37,8 @@ def rest(ctx, args):
              "job": model.to_plain(ctx.job) if ctx.job else None}
     plan, situation = ctx.plan, ctx.situation
     jobs = list(situation.jobs or ()) or ([ctx.job] if ctx.job else [])
-    until = min(ctx.cfg["deadlines"]["command"] + 1.0, ctx.time_left(4.0))
+    # Several programs, side by side: nvidia-smi -q alone may take seconds with eight GPUs.
+    until = min(2 * ctx.cfg["deadlines"]["command"] + 1.0, ctx.time_left(4.0))
 
     def write(spec, emit):
         from slurm_gpuhealth import evidence

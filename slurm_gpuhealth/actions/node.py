@@ -8,6 +8,7 @@ from slurm_gpuhealth import decide
 from slurm_gpuhealth import reason as grammar
 from slurm_gpuhealth.actions import record
 from slurm_gpuhealth.errors import SlurmUnavailable
+from slurm_gpuhealth.model import FATAL, Finding
 
 _MARK = " brake="       # appended to the reason of the earliest drained node by the one node that alerts
 
@@ -18,7 +19,7 @@ def drain(ctx, args):
         raise SlurmUnavailable("node record unknown")
     found = record.fatal_findings(ctx)
     incident = record.current(ctx)
-    reason = grammar.write(found, incident.id) if found else incident.reason
+    reason = _reason(found, incident)
     started = time.monotonic()
     ctx.slurm().drain(ctx.host, reason)
     record.update(ctx, drained=True, reason=reason)
@@ -26,6 +27,17 @@ def drain(ctx, args):
               seconds=round(time.monotonic() - started, 3))
     if args.get("brake") and "limit" in args:
         _second_count(ctx, args["limit"], reason)
+
+
+def _reason(found, incident):
+    """The reason for what was found now, or the incident's own where that is worse: it may have been opened, while
+    slurmctld was away, for a line of the kernel log that is read only once."""
+    if not found:
+        return incident.reason
+    first = Finding(incident.code, FATAL, incident.subject, since=incident.opened)
+    if incident.reason and grammar.worst_first([found[0], first])[0] is first:
+        return incident.reason
+    return grammar.write(found, incident.id)
 
 
 def already_drained(ctx, args):

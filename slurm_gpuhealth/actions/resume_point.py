@@ -24,6 +24,10 @@ def at_restart(ctx):
     token = grammar.parse(job.comment)
     if token is None and not ctx.cfg["resume"]["default_pattern"]:
         return 0
+    if job.uid == 0:
+        # Root does not look at files on a job's word; `gpuhealth run` in the job itself does.
+        ctx.event("unacted", action="resume", why="a job of root: its checkpoints are not looked at by the hook")
+        return 0
     try:
         wanted = _request(ctx, job, token, job.restart)
     except (SlurmUnavailable, SlurmRefused) as exc:     # a placeholder that only slurmctld can fill in
@@ -78,8 +82,12 @@ def _look(ctx, job, wanted):
     seconds = min(float(ctx.cfg["deadlines"]["resume"]), ctx.time_left(4.0))
     if seconds < _MIN_LOOK:
         return _could_not_look("no time left in this hook")
+    name = "checkpoints:" + wanted.path
+    if ctx.hangs(wanted.path) or ctx.still_left(name):
+        return _could_not_look("%s does not answer" % grammar.shown(wanted.path))
     return as_user.resolve_as(job.uid, None, {"path": wanted.path, "accepts": list(wanted.accepts),
-                                              "level": wanted.level, "known": wanted.known}, seconds)
+                                              "level": wanted.level, "known": wanted.known}, seconds,
+                              lambda pid: ctx.remember_left(name, pid))
 
 
 def _could_not_look(why):

@@ -13,11 +13,11 @@ from slurm_gpuhealth.checkpoint import find
 _RESERVE = 0.4      # seconds of the deadline for starting the child and reading its answer
 
 
-def resolve_as(uid, gid, spec, deadline):
+def resolve_as(uid, gid, spec, deadline, on_left=None):
     """The newest acceptable checkpoint for the user `uid`: find.Resolution. Takes `deadline` seconds at most.
 
     gid: the job's group, or None for the user's own. spec: {"path": folder, "accepts": [verdicts], "level": "full" or
-    "structure", "known": {"path", "fp", "level", "step"} or None}. uid 0 is refused: "could-not-look".
+    "structure", "known": {"path", "fp", "level", "step"} or None}. on_left(pid): called when the child hangs for good. uid 0 is refused: "could-not-look".
     """
     if uid == 0:
         return find.Resolution("could-not-look", reason="a job of root: its files are not looked at")
@@ -28,6 +28,8 @@ def resolve_as(uid, gid, spec, deadline):
         result = supervise.call(resolve, spec, deadline, supervise.AsUser(uid, gid), name="resume")
     except OSError as exc:
         return find.Resolution("could-not-look", reason="no child to look with: %s" % exc.strerror)
+    if result.status.pid is not None and on_left is not None:
+        on_left(result.status.pid)
     for kind, plain in result.records:
         if kind == "resolution":
             return find.from_plain(plain)

@@ -30,7 +30,7 @@ from slurm_gpuhealth.checkpoint.verdict import (
 )
 from slurm_gpuhealth.checkpoint.verify import verify
 
-MAX_LOOKED = 500        # candidates whose step is read, newest change first
+MAX_LOOKED = 2000       # candidates whose step is read, newest change first
 MAX_PASSED = 50         # checkpoints passed over that are named
 _PEEK_SHARE = 0.5       # of the time for finding the order, at most
 _RESERVE = 0.2          # seconds kept for the answer
@@ -102,11 +102,11 @@ def latest(path, accepts=(VERIFIED, STRUCTURE), level="full", until=None, known=
         return Resolution("empty", reason="%s is not there" % printable(path))
     chosen, passed, trouble = _choose(looked, accepts, level, clock, known or Known())
     passed += [(old, reason) for old, reason, mtime in looked.leftovers
-               if chosen is None or mtime >= chosen[1]]
+               if chosen is None or mtime >= chosen.mtime]
     passed += looked.troubles
     named = tuple(passed[:MAX_PASSED])
     if chosen is not None:
-        return Resolution("found", chosen[0], named)
+        return Resolution("found", chosen, named)
     if trouble or looked.troubles:
         return Resolution("could-not-look", None, named, trouble or looked.troubles[0][1])
     if looked.files:
@@ -119,15 +119,15 @@ def latest(path, accepts=(VERIFIED, STRUCTURE), level="full", until=None, known=
 
 
 def _choose(looked, accepts, level, clock, known):
-    """((Chosen, mtime) or None, [(path, reason)], why it could not be looked at or "")."""
+    """(Chosen or None, [(path, reason)], why it could not be looked at or "")."""
     passed: list = []
     trouble = ""
     for found in looked.found:
         verdict, late = _look_closer(found, accepts, level, clock, known)
         if verdict.verdict in accepts:
             fp = _fingerprint(found.path, clock)
-            return (Chosen(found.path, verdict.step, verdict.verdict, verdict.format, fp, verdict.world_size,
-                           tuple(verdict.missing), found.mtime), found.mtime), passed, ""
+            return Chosen(found.path, verdict.step, verdict.verdict, verdict.format, fp, verdict.world_size,
+                          tuple(verdict.missing), found.mtime), passed, ""
         passed.append((found.path, late or _why(verdict)))
         if late or verdict.trouble in ("io", "time"):
             trouble = trouble or late or verdict.reason
@@ -267,7 +267,11 @@ class _Walk:
         if _LEFTOVER.search(name):
             self.leftovers.append((full, "a temporary name", self._mtime(full)))
             return
-        self.places.append((self._mtime(full), full))
+        about = self._stat(full)
+        if about is not None and stat.S_ISREG(about.st_mode) and about.st_size == 0:
+            self.leftovers.append((full, "an empty file", about.st_mtime))
+            return
+        self.places.append((about.st_mtime if about is not None else 0.0, full))
 
     def _is_leftover(self, full, name, names):
         if _LEFTOVER.search(name):
@@ -296,11 +300,15 @@ class _Walk:
         except OSError:
             return True     # what cannot be looked into is not empty
 
-    def _mtime(self, path):
+    def _stat(self, path):
         try:
-            return os.stat(path, follow_symlinks=False).st_mtime
+            return os.stat(path, follow_symlinks=False)
         except OSError:
-            return 0.0
+            return None     # verify says why, where it matters
+
+    def _mtime(self, path):
+        about = self._stat(path)
+        return about.st_mtime if about is not None else 0.0
 
     def judge(self):
         """([Found], any files?, number of candidates not looked at): each candidate at level "structure"."""

@@ -35,6 +35,10 @@ def subject_at(facts, bdf):
     for known in facts.known_gpus:
         if known.bdf == bdf:
             return subject_of(known)
+    silent = [gpu for gpu in facts.gpus if not F.is_known(gpu.bdf)]
+    if len(silent) == 1 and not facts.known_gpus:
+        # A lost GPU does not tell its address. The address is nobody else's, so it is the lost one's.
+        return subject_of(silent[0])._replace(bdf=bdf)
     return model.Subject("gpu", _left_over(facts), "", bdf)
 
 

@@ -20,6 +20,8 @@ What a job's own user may read is kept in the shared folder of the configuration
 # What of an event goes into a line when there is no history (root reads the events instead).
 _KINDS = {"requeue": "requeued", "hold": "held", "send-back": "sent back", "resume-point": "resumes",
           "job-started-over": "starts over"}
+# What a prolog calls a start in the job's history -> for its user.
+_STARTS = {"resume": "started again", "start-over": "started again"}
 
 
 def add_parser(subparsers):
@@ -74,26 +76,35 @@ def _from_events(folder, job_id):
     found = []
     events, note = site.read_events(folder)
     for event in events:
-        if str(event.get("job")) == job_id and event.get("kind") in _KINDS:
+        if str(event.get("job")) == job_id and event.get("kind") in _KINDS and event.get("action") != "beforehand":
             detail = event["detail"] if isinstance(event.get("detail"), dict) else {}
             resume = detail if event["kind"] == "resume-point" else detail.get("resume")
             found.append({"time": event.get("time"), "restart": event.get("restart"), "what": _KINDS[event["kind"]],
                           "node": event.get("node"), "code": event.get("code"),
                           "reason": detail.get("message") or detail.get("why") or "",
                           "resume": {key: resume.get(key) for key in ("path", "step", "level")}
-                          if isinstance(resume, dict) else None, "passed": detail.get("passed") or []})
+                          if isinstance(resume, dict) else None, "passed": _named(detail.get("passed"))})
     return sorted(found, key=lambda one: one["time"] if isinstance(one["time"], (int, float)) else 0), note
+
+
+def _named(passed):
+    """[{path, reason}] of an event's pairs."""
+    return [{"path": one[0], "reason": one[1]} if isinstance(one, list) and len(one) == 2 else one
+            for one in passed or () if isinstance(one, (list, dict))] if isinstance(passed, list) else []
 
 
 def _lines(entry):
     """One entry of the history, in lines for its user."""
     when = entry.get("time")
+    what = clean(entry.get("what") or "?")
     text = "%s UTC  %s on %s" % (stamp(when if isinstance(when, (int, float)) else None),
-                                 clean(entry.get("what") or "?"), clean(entry.get("node") or "?"))
+                                 _STARTS.get(what, what), clean(entry.get("node") or "?"))
     if isinstance(entry.get("restart"), int):
         text += " (restart %d)" % entry["restart"]
-    why = " ".join(clean(part) for part in (entry.get("code"), entry.get("reason")) if part)
-    lines = [text + (": " + why if why else "") + _resume(entry.get("resume"))]
+    resumes = _resume(entry.get("resume"))
+    # The reason of a start that resumes is the line in the job's output: the same again, in one piece.
+    why = "" if resumes else " ".join(clean(part) for part in (entry.get("code"), entry.get("reason")) if part)
+    lines = [text + (": " + why if why else "") + resumes]
     passed = entry.get("passed")
     for one in passed if isinstance(passed, list) else []:
         if isinstance(one, dict):

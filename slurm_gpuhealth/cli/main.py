@@ -123,6 +123,12 @@ def printable(text):
 
 def dispatch(arguments, out):
     """Parse `arguments` and run the subcommand; returns its exit code, raises GpuHealthError."""
+    if arguments[:1] == ["run"]:
+        # A job's own command follows, with options of its own: it is not argparse's business.
+        from slurm_gpuhealth.cli import run_cmd
+        code = run_cmd.fast_main(arguments[1:])
+        if code is not None:
+            return code
     command = find_command(arguments)
     parser, module = build_parser(command)
     args = parser.parse_args(arguments)

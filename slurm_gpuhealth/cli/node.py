@@ -7,7 +7,7 @@ import os
 import pwd
 import time
 
-from slurm_gpuhealth import catalogue, events, paths, reason, slurm
+from slurm_gpuhealth import catalogue, decide, events, paths, reason, slurm
 from slurm_gpuhealth.cli import site
 from slurm_gpuhealth.errors import (
     EXIT_FATAL,
@@ -26,7 +26,7 @@ EPILOG = """\
 example:
   gpuhealth node status
   gpuhealth node resume                                     only of a node that gpuhealth drained
-  gpuhealth node drain GH-PCIE-WIDTH --subject gpu5 "x8 since the repair"
+  gpuhealth node drain GH-PCIE-WIDTH --subject gpu5 --reason "x8 since the repair"
   gpuhealth node ack GH-PCIE-WIDTH --subject gpu5 --until 14d   known: do not drain for it until then
   gpuhealth node ack GH-PCIE-WIDTH --subject gpu5 --clear
 
@@ -43,7 +43,7 @@ def add_parser(subparsers):
     resume = inner.add_parser("resume", help="put a node back that gpuhealth drained, and close its incidents")
     drain = inner.add_parser("drain", help="drain by hand, with a coded reason")
     drain.add_argument("code", help="a reason code (gpuhealth explain lists them)")
-    drain.add_argument("text", nargs="?", default="by hand", help="what is wrong")
+    drain.add_argument("--reason", default="by hand", metavar="TEXT", help="what is wrong")
     drain.add_argument("--subject", default="", help="gpu3, or the path of a mount")
     for one in (status, resume, drain):
         one.add_argument("--node", metavar="NAME", help="another node than this one")
@@ -184,9 +184,9 @@ def _drain(args, out):
     record = client.node(node)
     if _drained(record):
         raise UsageError("%s is drained already: %s" % (node, record.reason or "no reason given"))
-    if record.reason and not reason.is_ours(record.reason):
+    if record.reason and not reason.is_ours(record.reason) and decide.is_down(record):
         raise UsageError("%s has a reason that is not ours, which is not overwritten: %s" % (node, record.reason))
-    finding = Finding(args.code, FATAL, _subject(args.subject), args.text)
+    finding = Finding(args.code, FATAL, _subject(args.subject), args.reason)
     text = reason.write([finding])
     client.drain(node, text)
     events.record(args.root, events.event("drain", node, action="by hand", code=args.code, subject=finding.subject,

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import sys
 
-from slurm_gpuhealth import paths, resume
+from slurm_gpuhealth import resume
 from slurm_gpuhealth.errors import UsageError
 from slurm_gpuhealth.parse import comment
 
@@ -24,7 +23,6 @@ EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 126, 127      # as a shell says it
 ACCEPTS = ("verified", "structure-only")
 RESOLVE_SECONDS = 120       # for looking by ourselves: the job's own time, and better than a start from zero
 SLURM_SECONDS = 10
-MAX_ANSWER = 1 << 20        # bytes of an answer file
 _FLAG = "--resume-from"
 
 EPILOG = """\
@@ -191,30 +189,9 @@ def from_environment(env, job, restart):
 
 
 def read_answer(root, job, restart):
-    """The answer that Prolog left for this start, or None: none there, another start's, or not to be trusted."""
-    import json
-    if not job.isdigit():
-        return None
-    path = paths.under(root, paths.RUN) + "/job-%s.json" % job
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o022 \
-                or about.st_size > MAX_ANSWER:
-            return None
-        data = os.read(fd, MAX_ANSWER)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    try:
-        plain = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return resume.from_record(plain, job, restart)
+    """The answer that Prolog left for this start, or None (checkpoint/answer.py)."""
+    from slurm_gpuhealth.checkpoint import answer
+    return answer.read(root, job, restart)
 
 
 def _look(folder, options, job, restart):

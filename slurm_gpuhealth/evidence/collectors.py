@@ -89,8 +89,11 @@ def plan(spec, jobs):
         found.append(Collector("job-log-tail.txt", "no job", 0))
     for job in jobs[:MAX_JOBS]:
         name = "job-%s-log-tail.txt" % job.id
+        hangs = mount_hangs(spec["facts"], job_log_path(job))
         if not job_log_path(job):
             found.append(Collector(name, "the path of the job's output is not known", 0))
+        elif hangs:
+            found.append(Collector(name, hangs, 0))
         elif not job.uid and os.geteuid() == 0:
             found.append(Collector(name, "the job's user is root or not known: not read", 0))
         else:
@@ -104,6 +107,15 @@ def nvml_hung(facts):
     for status in facts.sources:
         if status.name.startswith("nvml") and status.outcome in ("hung", "late"):
             return "not started: NVML gave no answer (%s)" % status.outcome
+    return ""
+
+
+def mount_hangs(facts, path):
+    """Why nothing at `path` must be opened, or "": its mount gave no answer, a second visitor would hang as well."""
+    for status in facts.sources:
+        kind, _, mount = status.name.partition(":")
+        if kind == "mount" and status.outcome in ("hung", "late") and path.startswith(mount.rstrip("/") + "/"):
+            return "not read: %s gave no answer (%s)" % (mount, status.outcome)
     return ""
 
 

@@ -96,13 +96,14 @@ def _change(documents, text):
         value = json.loads(value)
     except ValueError:
         pass        # a plain text
-    place = documents[steps.pop(0)] if steps[0] in documents and len(steps) > 1 else documents["facts"]
+    document = steps.pop(0) if steps[0] in documents and len(steps) > 1 else "facts"
+    place = documents[document]
     for number, step in enumerate(steps):
         last = number == len(steps) - 1
         if isinstance(place, list) and step.isdigit() and int(step) < len(place):
             key = int(step)
-        elif isinstance(place, dict) and (step in place or (last and number)):
-            key = step      # a new key is fine at the end: a policy lists only what was set
+        elif isinstance(place, dict) and (step in place or (last and document == "policy")):
+            key = step      # a policy lists only what was set (xid.79, codes.GH-...)
         else:
             raise UsageError("%s: there is no %r at %s (there: %s)" % (
                 text, step, ".".join(steps[:number]) or "the top", _names(place)))

@@ -13,11 +13,9 @@ from slurm_gpuhealth.errors import DataError
 from slurm_gpuhealth.parse import hostlist
 
 _MAX_INCLUDES = 64
+_DEVICE = "/dev/nvidia"
+# One expression only: each costs a hook about a millisecond to compile, and this runs in every prolog.
 _PAIR = re.compile(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
-_MINOR = re.compile(r"/dev/nvidia([0-9]+)\Z")
-_COUNT = re.compile(r"([0-9]+)([KMGTP]?)\Z", re.IGNORECASE)
-# A MIG profile as the type of a gres, "1g.5gb", "a100_3g.20gb": an instance, not a GPU of its own.
-_MIG_TYPE = re.compile(r"(\A|_)[0-9]+g\.[0-9]+gb", re.IGNORECASE)
 
 
 def expected(gres_text, slurm_text, node, includes=None):
@@ -73,7 +71,7 @@ def autodetect(gres_text, node, includes=None):
 
 def includes_of(text):
     """Paths of the `Include` lines of a text, in order, as written."""
-    return [found.group(1) for found in map(_include, _logical_lines(text)) if found]
+    return [path for path in map(_include, _logical_lines(text)) if path]
 
 
 def _gres_count(text, node, includes):
@@ -81,7 +79,7 @@ def _gres_count(text, node, includes):
     minors, plain, seen = set(), 0, False
     for pairs in _gpu_lines(text, node, includes):
         devices = _minors(pairs)
-        mig = bool(_MIG_TYPE.search(pairs.get("type", "")))
+        mig = _is_mig(pairs.get("type", ""))
         if devices:
             minors.update(devices)
             seen = True
@@ -108,7 +106,7 @@ def _slurm_count(text, node, includes):
         fields = [field for field in item.split(":") if field.lower() != "no_consume"]
         if fields[0].lower() != "gpu":
             continue
-        if any(_MIG_TYPE.search(field) for field in fields[1:]):
+        if any(_is_mig(field) for field in fields[1:]):
             return None, True
         number = _count(fields[-1]) if len(fields) > 1 else 1
         total += 1 if number is None else number     # "gpu:h100" without a number is one
@@ -117,7 +115,13 @@ def _slurm_count(text, node, includes):
 
 def _split_gres(text):
     """Items of "gpu:h100:8(S:0,1),shard:4": split at commas outside brackets, the (S:...) part dropped."""
-    items = re.sub(r"\([^)]*\)", "", text).split(",")
+    items, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            items.append("")
+        elif depth == 0 and char != ")":
+            items[-1] += char
     return [item.strip() for item in items if item.strip() and item.strip().lower() != "(null)"]
 
 
@@ -136,15 +140,29 @@ def _minors(pairs):
             paths = hostlist.expand(pairs.get(key, ""), limit=4096)
         except DataError:
             continue
-        minors += [int(found.group(1)) for found in map(_MINOR.match, paths) if found]
+        for path in paths:
+            number = path[len(_DEVICE):]
+            if path.startswith(_DEVICE) and number.isdigit() and number.isascii():
+                minors.append(int(number))
     return minors
 
 
 def _count(text):
-    found = _COUNT.match(text)
-    if not found or len(found.group(1)) > 9:
+    """"8" or "2K" as a number, None for anything else."""
+    power = "_KMGTP".find(text[-1:].upper()) if text else -1
+    digits = text[:-1] if power > 0 else text
+    if not (digits.isdigit() and digits.isascii()) or len(digits) > 9:
         return None
-    return int(found.group(1)) * 1024 ** "_KMGTP".index((found.group(2) or "_").upper())
+    return int(digits) * 1024 ** max(0, power)
+
+
+def _is_mig(text):
+    """Is this a MIG profile as the type of a gres, "1g.5gb" or "a100_3g.20gb"? An instance, no GPU of its own."""
+    for part in text.lower().split("_"):
+        slices, dot, memory = part.partition("g.")
+        if dot and slices.isdigit() and memory.split("gb", 1)[0].isdigit() and "gb" in memory:
+            return True
+    return False
 
 
 def _names(pattern, node):
@@ -163,11 +181,11 @@ def _lines(text, includes):
         if line is None:
             waiting.pop()
             continue
-        found = _include(line)
-        if found:
+        path = _include(line)
+        if path:
             taken += 1
-            if taken <= _MAX_INCLUDES and found.group(1) in includes:
-                waiting.append(iter(_logical_lines(includes[found.group(1)])))
+            if taken <= _MAX_INCLUDES and path in includes:
+                waiting.append(iter(_logical_lines(includes[path])))
             continue
         pairs = {key.lower(): value.strip('"') for key, value in _PAIR.findall(line)}
         if pairs:
@@ -175,14 +193,16 @@ def _lines(text, includes):
 
 
 def _include(line):
-    return re.match(r'\s*include\s+"?([^"\s]+)', line, re.IGNORECASE)
+    """The path of an Include line, else ""."""
+    words = line.split(None, 2)
+    return words[1].strip('"') if len(words) > 1 and words[0].lower() == "include" else ""
 
 
 def _logical_lines(text):
     lines = []
-    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
-        # "\#" is a literal hash (parse_config.c).
-        line = re.sub(r"(?<!\\)#.*", "", line).replace("\\#", "#").strip()
+    for line in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
+        # A hash behind a backslash is a literal one (parse_config.c).
+        line = line.replace("\\#", "\0").split("#", 1)[0].replace("\0", "#").strip()
         if line:
             lines.append(line)
     return lines

@@ -31,7 +31,7 @@ RULES = (
      r".*[Rr]emounting filesystem read-only"),
     ("forced readonly", "fs_readonly", r"BTRFS[^(]{0,40}\(device (?P<device>[^)]+)\).*forced readonly"),
     ("EXT4-fs", "fs_error", r"EXT4-fs (?:error|warning|critical) \(device (?P<device>[^)]+)\)"),
-    ("EXT4-fs", "fs_error", r"EXT4-fs \((?P<device>[^)]+)\): .*(?:failed|error|I/O)"),
+    ("EXT4-fs", "fs_error", r"EXT4-fs \((?P<device>[^)]+)\): (?!mounted|re-mounted).*(?:failed|error|I/O)"),
     ("JBD2", "fs_error", r"JBD2: .*(?:error|failed|aborted)"),
     ("XFS (", "fs_error", r"XFS \((?P<device>[^)]+)\): .*(?:error|[Cc]orruption|[Ss]hutting down|[Ss]hut down)"),
     ("BTRFS", "fs_error", r"BTRFS(?: (?:error|critical))?:? \(device (?P<device>[^)]+)\).*"

@@ -258,6 +258,8 @@ def _end_while_completing(fields):
         return "failed"
     if reason.startswith("RaisedSignal"):
         return "failed"
+    if reason == "JobLaunchFailure" and exit_code.startswith("0:") and exit_code != "0:0":
+        return "failed"         # 22.05 says this of a script that a signal ended
     if reason == "OutOfMemory":
         return "out_of_memory"
     if reason == "NodeDown":
@@ -266,6 +268,7 @@ def _end_while_completing(fields):
         return "completed"
     if reason == "None" and exit_code == "0:15":
         return "cancelled"
+    # A cancelled job whose script had its own way with SIGTERM keeps Reason=None too, with any exit code.
     return ""
 
 

@@ -36,8 +36,9 @@ class _Restart:
     """One run of one job that ended in a requeue, and what its next run found. The two are often seen by different
     nodes, in any order, so each has fields of its own."""
 
-    __slots__ = ("time", "node", "code", "why", "fault", "gpus", "started", "hint",     # the requeue
-                 "again", "where", "resume", "passed", "over")                          # the restart
+    __slots__ = ("time", "node", "code", "why", "fault", "gpus", "started",     # the requeue
+                 "hint",                                                        # found beforehand, at the requeue
+                 "again", "where", "resume", "passed", "over")                  # the restart
 
     def __init__(self):
         self.time = self.fault = self.gpus = self.started = self.hint = self.again = self.resume = None
@@ -48,9 +49,10 @@ class _Restart:
         """The first node that said so names it; each may know of its own GPUs only."""
         gpus = max(self.gpus or 0, other.gpus or 0)
         if self.time is None or (other.time is not None and other.time < self.time):
-            for name in self.__slots__[:8]:
+            for name in self.__slots__[:7]:
                 setattr(self, name, getattr(other, name))
         self.gpus = gpus
+        self.hint = other.hint if other.hint is not None else self.hint
 
     def take_restart(self, other):
         if other.again is not None and (self.again is None or other.again < self.again):
@@ -217,10 +219,13 @@ class Tally:
 
     def see_resume_point(self, event, node, when, detail, over=False):
         run = _Restart()
-        run.again, run.where, run.over = when or 0.0, node, over
+        found = None if over else {key: detail.get(key) for key in ("path", "step", "level", "mtime")}
+        if event.get("action") == "beforehand":
+            # A hint that the requeue left, by the run that ended: the start itself looks again.
+            self._run(event).hint = found
+            return
+        run.again, run.where, run.over, run.resume = when or 0.0, node, over, found
         run.passed = detail["passed"] if type(detail.get("passed")) is list else ()
-        if not over:
-            run.resume = {key: detail.get(key) for key in ("path", "step", "level", "mtime")}
         self._run(event, step=1).take_restart(run)
 
     def see_job_started_over(self, event, node, when, detail):
@@ -331,8 +336,14 @@ def _row(job, restart, run, hours):
         "again": run.again, "again_on": run.where, "gpu_hours_lost": None if hours is None else round(hours, 3),
         "from_start": run.over,
         "resume": {key: resume.get(key) for key in ("path", "step", "level")} if resume else None,
-        "passed": [{key: _text(one.get(key)) for key in ("path", "reason")} for one in list(run.passed)[:_MAX_PASSED]
-                   if type(one) is dict]}
+        "passed": [named for named in map(_passed, run.passed[:_MAX_PASSED]) if named]}
+
+
+def _passed(one):
+    """A checkpoint that was passed over, {path, reason}; events name it so or as a pair. None: not readable."""
+    if type(one) is list and len(one) == 2:
+        one = {"path": one[0], "reason": one[1]}
+    return {key: _text(one.get(key)) for key in ("path", "reason")} if type(one) is dict else None
 
 
 def _most(counter):

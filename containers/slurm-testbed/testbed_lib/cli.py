@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     conf.add_argument("pair", nargs="+", metavar="KEY=VALUE")
     demo = add("demo", "the story: a fault under a training job, and what becomes of both")
     shape(demo)
+    demo.set_defaults(name="demo", release=None)
     demo.add_argument("--keep", action="store_true", help="leave the cluster up afterwards")
     build = add("build", "make the image of a release, without a cluster", named=False)
     shape(build)
@@ -179,11 +180,9 @@ def _conf(cluster: TestCluster, args: argparse.Namespace) -> int:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    try:
-        from . import demo  # type: ignore[attr-defined]
-    except ImportError:
-        raise TestbedError("this checkout has no demo (testbed_lib/demo.py)") from None
-    return int(demo.run(args))
+    from . import demo
+
+    return demo.run(args)
 
 
 def _build(args: argparse.Namespace) -> int:
