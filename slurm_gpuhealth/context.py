@@ -24,7 +24,8 @@ class Context:
         self.facts = self.situation = self.plan = None
         self.findings = ()
         self.gathered = None
-        self.expected = None        # facts.Expected, or None when /etc did not answer
+        self.expected = None        # facts.Expected, or None: not asked yet, or /etc did not answer
+        self.etc_answers = False
         self.dirty = set()          # "memory", "incidents": what must be written
         self.incident = None        # the incident of this run, once there is one
         self.folder = None          # its evidence folder

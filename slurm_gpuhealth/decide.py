@@ -309,6 +309,9 @@ class _Fault:
         if refusal:
             self.notes.append("job is not requeued: " + refusal)
             return (0 if braked else 1), [self.job_event(job, refusal)]
+        if job_tag(job) in self.dealt_with():
+            self.notes.append("another hook has sent the job away already")
+            return (0, [Action("linger", {"job": job.id})]) if braked else (1, [])
         if braked:
             delay = self.policy["brake"]["send_back"] * (self.situation.tries + 1)
             return 0, [Action("send-back", self.job_args(job, start_in=delay, tries=self.situation.tries + 1)),
@@ -348,7 +351,7 @@ class _Fault:
         if self.situation.jobs is None:
             self.lookups.append("jobs")
             return []
-        done = {tag for incident in self.situation.incidents for tag in incident.jobs}
+        done = self.dealt_with()
         actions = []
         for job in self.situation.jobs:
             hit = [finding for finding in wanted if hits(finding.subject, job)]
@@ -378,6 +381,10 @@ class _Fault:
             return [Action("hold", self.job_args(job, code="GH-CKPT-BUDGET",
                                                  message="%d restarts, budget %d" % (job.tries, budget)))]
         return [Action("requeue", self.job_args(job, why=why, counts=True))]
+
+    def dealt_with(self):
+        """Tags of the runs of jobs that a hook has requeued, held or sent back for an open incident."""
+        return {tag for incident in self.situation.incidents for tag in incident.jobs}
 
     def asked_job(self):
         """The job as slurmctld knows it, or None while it must still be asked for."""

@@ -20,9 +20,10 @@ lines: the kernel-log lines around the events (for the evidence's window)."""
 _RESERVE = 1.0      # seconds of the hook kept for deciding and for ending children
 
 
-def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None):
+def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None, asking=None, meanwhile=None):
     """Read the node. until: monotonic time by which reading must end. memory: the dict of node.json.
-    expected: facts.Expected, or None when Slurm's files could not be looked at in time.
+    expected: facts.Expected, or None when Slurm's files could not be looked at in time. asking: instead of it, the
+    child that is looking at them (it emits "expected"). meanwhile(): called while the probes read.
 
     Returns Gathered. Never raises for what a source does; a source that could not even be started (fork failed)
     is "failed".
@@ -35,7 +36,14 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
     if expected is None:
         expected = _without_slurm(cfg, known)
     plans = _plans(cfg, root, memory, since_job, about, known, expected)
-    results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], retry=phase != HEALTHCHECK)
+    results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], phase != HEALTHCHECK, asking, meanwhile)
+    if asking is not None:
+        said = dict(results.pop(asking.name).records).get("expected")
+        if said is not None:
+            expected = F.from_plain(said, F.Expected)
+            plans = _plans(cfg, root, memory, since_job, about, known, expected)
+            plans = {name: plan for name, plan in plans.items() if name in results}
+            results = {name: results[name] for name in plans}
     rounds = memory.get("rounds", {})
     results = {name: _count_rounds(result, rounds.get(name, 0)) for name, result in results.items()}
     parts = _assemble(plans, results)
@@ -88,10 +96,11 @@ def _is_network(types):
     return any(item.startswith(known) for item in types)
 
 
-def _run(plans, left, until, grace, retry):
+def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
     """Run all sources; the late ones once more if `retry` and there is room for their whole deadline."""
-    results, children = {}, []
-    for name, plan in plans.items():
+    results, children = {}, [asking] if asking is not None else []
+    # NVML takes longest, so it is started first.
+    for name, plan in sorted(plans.items(), key=lambda item: item[0] != "nvml"):
         alive = [entry for entry in left.get(name, ()) if supervise.still_there(entry["pid"], entry["ticks"])]
         if alive:
             results[name] = supervise.Result(F.SourceStatus(
@@ -99,8 +108,10 @@ def _run(plans, left, until, grace, retry):
                 alive[0]["pid"]), [])
         else:
             children.append(_start(name, plan))
+    if meanwhile is not None:
+        meanwhile()
     results.update(supervise.gather(children, until, grace))
-    late = [name for name, result in results.items() if result.status.outcome == "late"]
+    late = [name for name, result in results.items() if result.status.outcome == "late" and name in plans]
     again = [name for name in late if retry and time.monotonic() + plans[name][2] + grace < until]
     if again:
         second = supervise.gather([_start(name, plans[name]) for name in again], until, grace)
@@ -113,9 +124,11 @@ def _run(plans, left, until, grace, retry):
 
 def _start(name, plan):
     module, spec, deadline, slow = plan
+    if module != "nvml":
+        # While the child for NVML works already; what is loaded here need not be loaded by each child again.
+        __import__("slurm_gpuhealth.probes." + module)
 
     def read(spec, emit):
-        # Imported in the child: the hook itself never loads NVML, and the children load side by side.
         probe = __import__("slurm_gpuhealth.probes." + module, fromlist=("read",))
         probe.read(spec, emit)
 

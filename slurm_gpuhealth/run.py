@@ -42,6 +42,7 @@ def run(phase, env, root, started, tell, last_words=0.3):
     if seen.get("off"):
         return 0
     ctx.expected = F.from_plain(seen["expected"], F.Expected) if "expected" in seen else None
+    ctx.etc_answers = "yaml" in seen
     stale = config_is_stale(compiled, seen, host)
     if phase == HEALTHCHECK and stale:
         ctx.cfg = renew_config(ctx, notes)
@@ -52,9 +53,29 @@ def run(phase, env, root, started, tell, last_words=0.3):
 
 def _look(ctx):
     """What lies in /etc: {kind: plain} of as much as could be seen within `deadlines.config`."""
-    plain = {"root": ctx.root, "host": ctx.host, "known": ctx.memory.get("gpus", []),
-             "cfg": {"expected_gpus": ctx.cfg["expected_gpus"], "slurm": ctx.cfg["slurm"]}}
-    return dict(supervise.call(look, plain, ctx.cfg["deadlines"]["config"], name="config").records)
+    looking = supervise.start("config", look, _about(ctx), ctx.cfg["deadlines"]["config"])
+    preload(ctx.phase)      # on the other core
+    return dict(supervise.gather([looking], grace=0.2)["config"].records)
+
+
+def _about(ctx):
+    return {"root": ctx.root, "host": ctx.host, "known": ctx.memory.get("gpus", []),
+            "cfg": {"expected_gpus": ctx.cfg["expected_gpus"], "slurm": ctx.cfg["slurm"]}}
+
+
+def preload(phase):
+    """Import what the next steps need; called while a child works, so that it costs no time of its own."""
+    if phase in (PROLOG, EPILOG):
+        import slurm_gpuhealth.actions.jobs
+    import slurm_gpuhealth.evidence.replay  # noqa: F401
+
+
+def preload_checks(cfg):
+    """The same for the checks, while the probes read."""
+    from slurm_gpuhealth import checks
+    for name, (module, _, default) in checks.CHECKS.items():
+        if default and name not in cfg["checks"]["disabled"]:
+            __import__("slurm_gpuhealth.checks." + module)
 
 
 def node_name(env):
@@ -63,7 +84,8 @@ def node_name(env):
 
 
 def look(spec, emit):
-    """In a child, as /etc may lie on a file system that is dead just now: kill switch, configuration, Slurm's files."""
+    """In a child, as /etc may lie on a file system that is dead just now: kill switch, configuration, and on a node
+    whose GPUs were never seen also Slurm's files. Elsewhere those are read beside the probes."""
     root = spec["root"]
     off = os.path.lexists(paths.under(root, paths.KILL_SWITCH))
     emit("off", off)
@@ -74,9 +96,15 @@ def look(spec, emit):
         emit("yaml", [found.st_mtime_ns, found.st_size, found.st_ino])
     except FileNotFoundError:
         emit("yaml", None)
+    if not spec["known"]:
+        ask_expected(spec, emit)
+
+
+def ask_expected(spec, emit):
+    """In a child: how many GPUs the configuration or Slurm's files say there are."""
     from slurm_gpuhealth.probes import gpus_expected
     known = [F.KnownGpu(**entry) for entry in spec["known"]]
-    emit("expected", F.to_plain(gpus_expected.expected(spec["cfg"], root, spec["host"], known)))
+    emit("expected", F.to_plain(gpus_expected.expected(spec["cfg"], spec["root"], spec["host"], known)))
 
 
 def config_is_stale(compiled, seen, host):
@@ -147,8 +175,12 @@ class _Run:
         if extra:
             ctx.until += extra
             ctx.tell("deadline", ctx.cfg["deadlines"][ctx.phase] + extra)
+        asking = None
+        if ctx.expected is None and ctx.etc_answers:
+            asking = supervise.start("expected", ask_expected, _about(ctx), ctx.cfg["deadlines"]["config"])
         ctx.gathered = gather_facts(ctx.cfg, ctx.phase, ctx.job, ctx.root, ctx.until - _FOR_ACTING[ctx.phase],
-                                    ctx.state, ctx.memory, ctx.host, ctx.expected)
+                                    ctx.state, ctx.memory, ctx.host, ctx.expected, asking,
+                                    lambda: preload_checks(ctx.cfg))
         ctx.facts = ctx.gathered.facts
         if ctx.gathered.left or ctx.state.left_behind(ctx.facts.boot_id):
             self.keep(lambda: ctx.state.save_left_behind(ctx.facts.boot_id, ctx.gathered.left))

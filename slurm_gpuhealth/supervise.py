@@ -30,6 +30,7 @@ space; cpu_seconds: processor time."""
 
 MAX_RECORDS_BYTES = 32 << 20   # more than this from one child is a fault of the child
 _KILL_WAIT = 0.25              # how long to look whether SIGKILL worked; a killed process is gone within that
+_LOOK_AGAIN = 0.0005           # between two looks whether a child that has said all is gone
 _open_fds: set[int] = set()    # read ends held by this process: a new child closes them
 _left_here: list[int] = []     # processes that this one left behind: a child tells its parent of them at its end
 
@@ -213,9 +214,11 @@ def gather(children, until=None, grace=0.5):
     while waiting:
         now = time.monotonic()
         wake = min(child.next_step for child in waiting.values()) - now
+        timeout = max(0, int(wake * 1000) + 1)
         if any(child.eof or child.stage == "ending" for child in waiting.values()):
-            wake = min(wake, 0.002)     # it has said all: only looking again tells when it is gone
-        for fd, _ in poller.poll(max(0, int(wake * 1000) + 1)):
+            timeout = 0                 # it has said all: only looking again tells when it is gone
+            time.sleep(_LOOK_AGAIN)
+        for fd, _ in poller.poll(timeout):
             _read(waiting[fd])
             if waiting[fd].eof:
                 poller.unregister(fd)

@@ -89,7 +89,7 @@ def requeue(ctx, args):
     start = _set_start(ctx, job, delay)
     hint = grammar.Hint("", str(job.id), job.restart + 1, tries, start)
     _leave_hint(ctx, job, hint)
-    nudge_later(ctx, job, job.restart + 1)
+    nudge_later(ctx, job, job.restart + 1, delay)
     if not first:
         ctx.event("unacted", action="requeue", why="slurmctld had requeued it already", job=job)
     _record_requeue(ctx, job, args, tries, delay, asked)
@@ -211,7 +211,7 @@ def renew_start(ctx):
         ours = mark or (hint is not None and hint.job == str(job.id) and hint.restart == asked.restart)
         if ours and asked.restart == saved.get("restart", 0) + 1 and asked.state in ("PENDING", "COMPLETING"):
             _set_start(ctx, asked, ctx.cfg["resume"]["start_delay"])
-            nudge_later(ctx, asked, asked.restart)
+            nudge_later(ctx, asked, asked.restart, ctx.cfg["resume"]["start_delay"])
     except (SlurmRefused, SlurmUnavailable) as exc:
         ctx.event("unacted", action="renew start", why=str(exc), job=job)
 
@@ -219,15 +219,16 @@ def renew_start(ctx):
 _NUDGE_SECONDS = 90     # KillWait (30 s) and an epilog's time
 
 
-def nudge_later(ctx, job, restart):
-    """Leave a process behind that brings the start forward at the moment the job is really pending.
+def nudge_later(ctx, job, restart, delay):
+    """Leave a process behind that wakes the scheduler at the job's start time, once it is really pending.
 
     A begin time that passes wakes nobody in slurmctld: the job then waits for the next look of the scheduler
     (bf_interval 30 s, sched_interval 60 s; measured: 16 s after its begin time). An update of the job makes slurmctld
-    schedule at once. Should this process be lost, the job starts at that next look, no worse.
+    schedule at once. Not before the start time: a node that the job had a moment ago may still hold the old run's
+    credential, and clocks differ. Should this process be lost, the job starts at that next look, no worse.
     """
-    supervise.detach(_nudge, {"cfg": ctx.cfg, "root": ctx.root, "host": ctx.host, "job": job, "restart": restart},
-                     _NUDGE_SECONDS)
+    supervise.detach(_nudge, {"cfg": ctx.cfg, "root": ctx.root, "host": ctx.host, "job": job, "restart": restart,
+                              "start": time.monotonic() + delay}, _NUDGE_SECONDS)
 
 
 def _nudge(spec):
@@ -235,8 +236,8 @@ def _nudge(spec):
     from slurm_gpuhealth import slurm
     until = time.monotonic() + _NUDGE_SECONDS
     client = slurm.client(spec["cfg"], spec["root"], until)
+    time.sleep(max(0.0, spec["start"] - time.monotonic()))
     while time.monotonic() < until - 5:
-        time.sleep(1.0)
         try:
             job = client.job(spec["job"].id, None, spec["restart"])
             if job.restart != spec["restart"] or job.state in ("RUNNING", "COMPLETED", "CANCELLED", "SPECIAL_EXIT"):
@@ -245,9 +246,10 @@ def _nudge(spec):
                 client.set_start(job, 0)
                 return
         except SlurmUnavailable:
-            continue
+            pass
         except SlurmRefused:
             return
+        time.sleep(1.0)
 
 
 def _restart_rose(ctx, saved):

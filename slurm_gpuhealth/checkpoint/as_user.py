@@ -17,7 +17,8 @@ def resolve_as(uid, gid, spec, deadline, on_left=None):
     """The newest acceptable checkpoint for the user `uid`: find.Resolution. Takes `deadline` seconds at most.
 
     gid: the job's group, or None for the user's own. spec: {"path": folder, "accepts": [verdicts], "level": "full" or
-    "structure", "known": {"path", "fp", "level", "step"} or None}. on_left(pid): called when the child hangs for good. uid 0 is refused: "could-not-look".
+    "structure", "known": {"path", "fp", "level", "step"} or None}. on_left(pid): called when the child hangs for
+    good. uid 0 is refused: "could-not-look".
     """
     if uid == 0:
         return find.Resolution("could-not-look", reason="a job of root: its files are not looked at")

@@ -35,11 +35,11 @@ def environment(cluster: Cluster, job: int, phase: str) -> dict[str, str]:
 def environments(fresh: Cluster) -> dict[str, dict[str, str]]:
     """The environments of a prolog and an epilog as slurmd makes them."""
     for phase in ("prolog", "epilog"):
-        fresh.write("n1", f"/run/wrap.{phase}", "#!/bin/sh\n"
+        fresh.write("n1", f"/usr/libexec/gpuhealth-test-{phase}", "#!/bin/sh\n"
                     f"cat /proc/self/environ > /run/env.{phase}.$SLURM_JOB_ID\nexec {HOOKS}/{phase}\n", mode="755")
         fresh.inner.each([node for node in fresh.nodes if node != "n1"], lambda node, phase=phase: fresh.exec(
-            node, ["ln", "-sf", f"{HOOKS}/{phase}", f"/run/wrap.{phase}"], check=True))
-    fresh.slurm_conf(Prolog="/run/wrap.prolog", Epilog="/run/wrap.epilog")
+            node, ["ln", "-sf", f"{HOOKS}/{phase}", f"/usr/libexec/gpuhealth-test-{phase}"], check=True))
+    fresh.slurm_conf(Prolog="/usr/libexec/gpuhealth-test-prolog", Epilog="/usr/libexec/gpuhealth-test-epilog")
     job = start_job(fresh, "true")
     fresh.wait_job(job, "COMPLETED")
     fresh.wait_for(lambda: fresh.node("n1")["State"] == "IDLE", 20, "the epilog to be over")

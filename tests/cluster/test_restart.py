@@ -1,6 +1,8 @@
 """Where a restarted job resumes, at every kind of restart, in slurmctld's own records."""
 from __future__ import annotations
 
+import time
+
 import pytest
 import siteconf
 import training as tr
@@ -32,6 +34,7 @@ def healthcheck(cluster: Cluster, node: str) -> None:
 def requeue_by_admin(cluster: Cluster, job: int) -> None:
     cluster.exec(CTL, ["scontrol", "requeue", str(job)], check=True)
     cluster.wait_for(lambda: cluster.state(job) == "PENDING", 60, "the job to be pending")
+    time.sleep(2)   # back on its own node within the same second, slurmd once launched no prolog for it
     cluster.exec(CTL, ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
 
 

@@ -1,6 +1,8 @@
 """Two hooks of one node at the same moment with the same fault: one evidence folder, one drain, one requeue."""
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from harness import CTL, Cluster
 from siteconf import DEADLINES, HOOKS, configure, drains, healthy_round, saw, start_job
@@ -62,9 +64,12 @@ def test_health_check_beside_a_prolog(fresh: Cluster):
     healthy_round(fresh)
     clear_log(fresh)
     fresh.inject("n1", "off-bus gpu3")
-    job = fresh.sbatch("alice", "echo $SLURMD_NODENAME >> /shared/ckpt/ran", nodelist="n1", gres="gpu:8", chdir="/",
-                       output="/dev/null", comment=COMMENT)
-    fresh.exec("n1", TWO_ROUNDS, timeout=90, check=True)
+    began = "i=0; until pgrep -f '[l]ibexec/gpuhealth/prolog' || [ $i -ge 500 ]; do i=$((i+1)); sleep 0.02; done"
+    with ThreadPoolExecutor(1) as beside:
+        rounds = beside.submit(fresh.exec, "n1", f"{began}; {TWO_ROUNDS}", timeout=90, check=True)
+        job = fresh.sbatch("alice", "echo $SLURMD_NODENAME >> /shared/ckpt/ran", nodelist="n1", gres="gpu:8",
+                           chdir="/", output="/dev/null", comment=COMMENT)
+        rounds.result()
     fresh.wait_for(lambda: fresh.job(job)["Restarts"] == "1", 40, "the requeue")
     fresh.wait_for(lambda: "COMPLETING" not in fresh.state(job), 40, "the prolog to be over")
     one_of_each(fresh, job)

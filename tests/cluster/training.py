@@ -80,7 +80,8 @@ def stamp(line: str) -> float:
     match = re.match(r"\[(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+)\.(\d+)\]", line)
     assert match, line
     numbers = [int(part) for part in match.groups()]
-    return time.mktime((*numbers[:6], 0, 0, 0)) + numbers[6] / 1000
+    year, month, day, hour, minute, second, milli = numbers
+    return time.mktime((year, month, day, hour, minute, second, 0, 0, 0)) + milli / 1000
 
 
 def pending_to_running(cluster: Cluster, job: int) -> float:

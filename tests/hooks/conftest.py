@@ -5,10 +5,10 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 import builders
 import fakes
+import pytest
+
 from slurm_gpuhealth import config_schema, event_files
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -22,8 +22,9 @@ class Node:
     def __init__(self, root, slurm):
         self.root, self.slurm = str(root), slurm
         self.sequence = 0
-        self.config = {"mode": "full", "kernel_log": "/var/log/kmsg", "brake": {"jitter": 0}, "deadlines": {"prolog": 10, "epilog": 10, "healthcheck": 15, "nvml": 2, "kernel_log": 2, "mount": 1,
-                                     "network_mount": 2, "resume": 3, "notify": 2, "lock": 2}}
+        self.config = {"mode": "full", "kernel_log": "/var/log/kmsg", "brake": {"jitter": 0},
+                       "deadlines": {"prolog": 10, "epilog": 10, "healthcheck": 15, "nvml": 2, "kernel_log": 2,
+                                     "mount": 1, "network_mount": 2, "resume": 3, "notify": 2, "lock": 2}}
         self.gpus = [{} for _ in range(8)]
         self.boot("0" * 32)
         self.write({"/etc/slurm/gres.conf": "Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
@@ -104,9 +105,8 @@ class Node:
             return []
 
     def add_job(self, number, **changes):
-        values = dict(nodes=["n1"], gpus={"n1": [2, 3]}, uid=65534, user="nobody", start=int(time.time()) - 600,
-                      comment="gpuhealth:ckpt=/ckpt/run7", stdout="")
-        values.update(changes)
+        values = {"nodes": ["n1"], "gpus": {"n1": [2, 3]}, "uid": 65534, "user": "nobody",
+                  "start": int(time.time()) - 600, "comment": "gpuhealth:ckpt=/ckpt/run7", "stdout": "", **changes}
         self.slurm.add_job(number, **values)
 
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from . import dock, inject, lifecycle, releases
 from .cluster import CTL, TestCluster, load_spec
@@ -119,14 +119,9 @@ class Story:
         self.fault_time = self.to_drain = self.to_restart = 0.0
 
     def tell(self) -> None:
-        self.train()
-        self.spoil_newest()
-        self.break_gpu()
-        self.look_at_drain()
-        self.restart()
-        self.compare()
-        self.look_at_evidence()
-        self.report()
+        for step in (self.train, self.spoil_newest, self.break_gpu, self.look_at_drain,
+                     self.restart, self.compare, self.look_at_evidence, self.report):  # fmt: skip
+            step()
 
     # -- commands --
 
@@ -147,13 +142,10 @@ class Story:
 
     def wait(self, condition: Callable[[], T | None], seconds: float, what: str) -> T:
         deadline = time.monotonic() + seconds
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                raise StepFailed(f"waited {seconds:.0f} s for {what}")
+        while not (value := condition()):
+            expect(time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}")
             time.sleep(0.1)
+        return value
 
     # -- Slurm's records --
 
@@ -206,9 +198,7 @@ class Story:
         page.tell("The comment says where the checkpoints are; `gpuhealth run` starts the training.")
         self.show("cat job.sh", user=USER)
         submitted = re.search(r"Submitted batch job (\d+)", self.show("sbatch job.sh", user=USER))
-        expect(submitted, "sbatch gave no job id")
-        assert submitted is not None
-        self.job = int(submitted[1])
+        self.job = int(expect(submitted, "sbatch gave no job id")[1])
         self.first = self.wait_job(30, "run", lambda job: job.state == "RUNNING").host
         self.wait(lambda: len(self.checkpoints()) >= FAULT_AT // EVERY, 60, f"step {FAULT_AT}")
         self.wait(self.stand_still, 30, "a moment between two checkpoints")
@@ -254,9 +244,7 @@ class Story:
         reason = self.quiet(f"sinfo -h -n {self.first} -p main -o %E").strip()
         expect(reason.startswith(f"{CODE} {GPU} "), f"the reason of {self.first} is {reason!r}")
         incident = re.search(r"\[ev=(\w+)\]", reason)
-        expect(incident, f"the reason names no evidence: {reason!r}")
-        assert incident is not None
-        self.incident = incident[1]
+        self.incident = expect(incident, f"the reason names no evidence: {reason!r}")[1]
         times = self.logged(rf"update_node: node {self.first} reason set to: {CODE}")
         expect(times, f"slurmctld logged no {CODE} for {self.first}")
         self.to_drain = times[0] - self.fault_time
@@ -344,9 +332,11 @@ class Story:
             self.page.output(str(exc))
 
 
-def expect(condition: Any, what: str) -> None:
-    if not condition:
+def expect(value: T | None, what: str) -> T:
+    """The value, where there is one; else the step has failed."""
+    if not value:
         raise StepFailed(what)
+    return value
 
 
 @contextmanager
