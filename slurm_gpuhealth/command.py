@@ -41,14 +41,16 @@ def run(argv, deadline, input=None, max_bytes=1 << 20, env=None, cwd="/", grace=
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)   # inherited: the exit status would be lost
     started = time.monotonic()
-    pipes = [os.pipe() for _ in range(3 if input is None else 4)]
-    (out_read, out_write), (err_read, err_write), (said_read, said_write) = pipes[:3]
+    pipes = []
     try:
+        for _ in range(3 if input is None else 4):
+            pipes.append(os.pipe())
         pid = os.fork()
     except OSError as exc:
         for pair in pipes:
             _close(*pair)
-        return Done(127, "", "fork: %s" % exc.strerror, False, time.monotonic() - started)
+        return Done(127, "", "cannot be started: %s" % exc.strerror, False, time.monotonic() - started)
+    (out_read, out_write), (err_read, err_write), (said_read, said_write) = pipes[:3]
     if pid == 0:
         _in_child(argv, dict(CLEAN_ENV, **(env or {})), pipes, cwd)
     _close(out_write, err_write, said_write)

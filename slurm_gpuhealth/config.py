@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import zlib
 
 from slurm_gpuhealth import __version__, paths
 from slurm_gpuhealth.config_defaults import DEFAULTS, fresh, overlay
@@ -42,9 +43,15 @@ def read(root=""):
     except OSError as error:
         return None, ["compiled configuration cannot be read (%s): built-in defaults are used"
                       % error.strerror]
-    with os.fdopen(descriptor, "rb") as handle:
-        check_trusted(os.fstat(handle.fileno()), path, root)
-        raw = handle.read(MAX_BYTES + 1)
+    try:
+        check_trusted(os.fstat(descriptor), path, root)     # first: Python opens no folder as a file
+        with os.fdopen(descriptor, "rb", closefd=False) as handle:
+            raw = handle.read(MAX_BYTES + 1)
+    except OSError as error:
+        return None, ["compiled configuration cannot be read (%s): built-in defaults are used"
+                      % error.strerror]
+    finally:
+        os.close(descriptor)
     compiled = None
     if len(raw) <= MAX_BYTES:
         try:
@@ -52,9 +59,29 @@ def read(root=""):
         except (ValueError, RecursionError):
             compiled = None
     if not isinstance(compiled, dict) or compiled.get("v") != COMPILED_VERSION or not isinstance(
-            compiled.get("config"), dict):
+            compiled.get("config"), dict) or not _is_whole(raw, compiled):
         return None, ["compiled configuration is damaged or of another version: built-in defaults are used"]
     return compiled, []
+
+
+_SUM = b',"sum":"'
+
+
+def sealed(text):
+    """`text`, one JSON object, with a checksum of itself as its last key, as bytes.
+
+    Root alone writes the copy, so this is not against forgery: a value of a wrong type or a wild number, left by a
+    dying disk, would make a fault of every run, or a fault of every GPU.
+    """
+    data = text.encode()
+    return b'%s%s%08x"}' % (data[:-1], _SUM, zlib.crc32(data))
+
+
+def _is_whole(raw, compiled):
+    head, mark, rest = raw.rpartition(_SUM)
+    if not mark:    # a version before this one wrote none
+        return compiled.get("version") != __version__
+    return rest == b'%08x"}' % zlib.crc32(head + b"}")
 
 
 def from_compiled(compiled, node=""):

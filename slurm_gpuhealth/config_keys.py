@@ -138,7 +138,8 @@ TOP = Keys([
         Key("minimum", Number(0, 10000, whole=True), "At least so many nodes may be drained."),
         Key("window", Number(60, 604800, "s"), "Drains of this time count."),
         Key("jitter", Number(0, 50, "s"), "The health check waits up to so long, so that nodes count one another."),
-        Key("send_back", Number(1, 86400, "s"), "How long a job that was sent back waits; doubled each time."),
+        Key("send_back", Number(1, 86400, "s"),
+            "How long a job that was sent back waits; the second time twice as long, then three times."),
     ]), "The brake: an outage of storage or network must not drain the whole cluster."),
     Key("resume", Keys([
         Key("default_pattern", Text(_pattern),

@@ -152,10 +152,15 @@ def read_file(root="", path=None):
         return "", None
     except OSError as error:
         raise ConfigError("%s: %s" % (path, error.strerror)) from error
-    with os.fdopen(descriptor, "rb") as handle:
-        status = os.fstat(handle.fileno())
+    try:
+        status = os.fstat(descriptor)
         config.check_trusted(status, path, root)
-        raw = handle.read(MAX_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as handle:
+            raw = handle.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError("%s: %s" % (path, error.strerror)) from error
+    finally:
+        os.close(descriptor)
     if len(raw) > MAX_BYTES:
         raise ConfigError("%s: larger than %d bytes" % (path, MAX_BYTES))
     try:
@@ -192,8 +197,8 @@ def write_compiled(root, document):
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=".config.", dir=os.path.dirname(target))
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(document, handle, separators=(",", ":"), sort_keys=True)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(config.sealed(json.dumps(document, separators=(",", ":"), sort_keys=True)))
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, target)

@@ -41,7 +41,7 @@ LOOKUPS = ("node", "brake", "job", "jobs")
 NAGIOS = {None: 0, NOTE: 0, WARNING: 1, FATAL: 2, UNREAD: 3}
 
 # How a run must have ended for an epilog to bring it back (facts: a plain requeue resurrects cancelled jobs).
-_FAILED = ("failed", "node_fail", "out_of_memory")
+FAILED = ("failed", "node_fail", "out_of_memory")
 DO_NOT_REQUEUE_EXIT = "93:"     # NVIDIA's resiliency extension: "do not requeue"
 
 
@@ -55,8 +55,9 @@ def decide(findings, situation, policy):
         return Plan(NAGIOS[worst(findings)], code=findings[0].code if findings else "")
     fatal = [finding for finding in findings if finding.severity == FATAL]
     minor = [finding for finding in findings if finding.severity != FATAL]
-    if situation.phase == HEALTHCHECK:
-        fatal += standing(situation, fatal)
+    if situation.phase in (HEALTHCHECK, PROLOG):
+        fatal += [finding for finding in weigh(standing(situation, fatal), situation, policy)
+                  if finding.severity == FATAL]
     record = [Action("finding", {"code": finding.code, "subject": subject_key(finding.subject),
                                  "severity": finding.severity, "seen": finding.seen}) for finding in minor]
     if not fatal:
@@ -88,9 +89,14 @@ def subject_key(subject):
     return subject.name if subject.kind == "mount" else subject.kind
 
 
+def fault_key(finding):
+    """Code and subject of a finding (or an incident) in one text."""
+    return "%s|%s" % (finding.code, subject_key(finding.subject))
+
+
 def incident_key(boot_id, finding):
-    """What makes two findings the same incident (DESIGN.md, "Two hooks at once")."""
-    return "%s|%s|%s" % (boot_id, finding.code, subject_key(finding.subject))
+    """What makes two findings the same incident: boot, code and subject."""
+    return "%s|%s" % (boot_id, fault_key(finding))
 
 
 def incident_of(finding, situation):
@@ -99,32 +105,36 @@ def incident_of(finding, situation):
     By subject, not by code: a GPU that fell off the bus (79) and is then seen as lost is one incident, and a
     missing GPU makes the count wrong too.
     """
-    gpu_gone = False
+    named, gpu_gone = subject_key(finding.subject), None
+    one_gpu = finding.subject.kind == "gpu" and finding.subject.index is not None
     for incident in situation.incidents:
         if incident.closed or incident.boot_id != situation.boot_id:
             continue
-        if incident.code == finding.code and subject_key(incident.subject) == subject_key(finding.subject):
-            return incident
-        if incident.subject.kind == finding.subject.kind == "gpu" and incident.subject.index is not None \
-                and incident.subject.index == finding.subject.index:
-            return incident
-        gpu_gone = gpu_gone or (incident if incident.subject.kind == "gpu" else False)
-    if gpu_gone and finding.subject == ALL_GPUS and finding.code == "GH-GPU-COUNT":
-        return gpu_gone
-    return None
+        for fault in (fault_key(incident),) + tuple(incident.also):
+            code, _, subject = fault.partition("|")
+            if subject == named and (code == finding.code or one_gpu):
+                return incident
+        if gpu_gone is None and incident.subject.kind == "gpu":
+            gpu_gone = incident
+    return gpu_gone if finding.subject == ALL_GPUS and finding.code == "GH-GPU-COUNT" else None
+
+
+def not_covered(fatal, situation):
+    """Those of the findings that belong to no open incident yet, in their order."""
+    return [finding for finding in fatal if incident_of(finding, situation) is None]
 
 
 def standing(situation, seen):
     """Findings for open incidents of this boot that we could not drain yet and that no check can see again.
 
-    A Xid is read from the kernel log once. If slurmctld was away then, the incident itself is what is left. A reboot
-    is a repair: what still holds after it is found again.
+    A Xid is read from the kernel log once, and a counter is compared with the last round's once. If slurmctld was away
+    then, the incident itself is what is left. A reboot is a repair: what still holds after it is found again.
     """
     again = []
     keys = {subject_key(finding.subject) for finding in seen}
     for incident in situation.incidents:
         if incident.closed or incident.drained or incident.boot_id != situation.boot_id \
-                or not lookup(incident.code).from_log:
+                or not lookup(incident.code).seen_once:
             continue
         if subject_key(incident.subject) not in keys:
             again.append(Finding(incident.code, FATAL, incident.subject, "seen before, not drained yet",
@@ -141,13 +151,13 @@ def hits(subject, job):
     return True
 
 
-def may_requeue(job, policy, declared):
-    """None when `job` may be requeued, else why not (short, for the event). declared: comment.Token or None."""
+def may_requeue(job):
+    """None when `job` may be requeued, else why not (short, for the event)."""
     if job.batch is False:
         return "not a batch job"
     if job.requeue is False:
         return "submitted with --no-requeue"
-    if declared is not None and declared.requeue is False:
+    if job.declared is not None and job.declared.requeue is False:
         return "requeue=no in its comment"
     if job.exit_code.startswith(DO_NOT_REQUEUE_EXIT):
         return "exit code 93 asks for no requeue"
@@ -178,14 +188,15 @@ def _quiet(record, findings, situation, policy):
     if situation.mode == OBSERVE or "MAINT" in situation.node_record.state:
         return Plan(0, tuple(record))
     node_reason = situation.node_record.reason
-    if node_reason.startswith(KILL_TASK_FAILED) and any(incident.drained for incident in ours):
-        record.append(Action("restore-reason", {"reason": ours[-1].reason}))
+    drained_by_us = [incident for incident in ours if incident.drained]
+    if node_reason.startswith(KILL_TASK_FAILED) and drained_by_us:
+        record.append(Action("restore-reason", {"reason": drained_by_us[-1].reason}))
         return Plan(0, tuple(record))
     rounds = policy["recover"]["clean_rounds"]
     recoverable = all(lookup(incident.code).recoverable or incident.code in policy["recover"]["codes"]
                       or policy["codes"].get(incident.code, {}).get("recoverable") for incident in ours)
     if rounds and not unread and recoverable and situation.clean_rounds >= rounds \
-            and grammar.is_ours(node_reason) and any(incident.drained for incident in ours):
+            and grammar.is_ours(node_reason) and drained_by_us:
         record.append(Action("resume-node", {"ids": [incident.id for incident in ours],
                                              "why": "%d clean rounds" % situation.clean_rounds}))
     return Plan(0, tuple(record))
@@ -226,8 +237,9 @@ class _Fault:
         before, drain, after = [], self.drain(), []
         braked = any(action.kind == "brake" for action in drain)
         exit_code, jobs = self.jobs(braked)
-        if self.new_incident():
-            before = [Action("incident", {"code": self.fatal[0].code, "subject": subject_key(self.fatal[0].subject),
+        new = not_covered(self.fatal, self.situation)
+        if new:
+            before = [Action("incident", {"code": new[0].code, "subject": subject_key(new[0].subject),
                                           "findings": [_brief(finding) for finding in self.fatal]}),
                       Action("evidence", {})]
             after = [Action("evidence-rest", {})]
@@ -236,9 +248,6 @@ class _Fault:
             actions.append(Action("notify", {}))
         return Plan(exit_code, tuple(actions), grammar.write(self.fatal, ""), self.fatal[0].code,
                     tuple(name for name in LOOKUPS if name in self.lookups), tuple(self.notes))
-
-    def new_incident(self):
-        return any(incident_of(finding, self.situation) is None for finding in self.fatal)
 
     # isolate
 
@@ -305,7 +314,7 @@ class _Fault:
         job = self.asked_job()
         if job is None:
             return 1, []
-        refusal = may_requeue(job, self.policy, job.declared)
+        refusal = may_requeue(job)
         if refusal:
             self.notes.append("job is not requeued: " + refusal)
             return (0 if braked else 1), [self.job_event(job, refusal)]
@@ -324,7 +333,7 @@ class _Fault:
         job = self.asked_job()
         if job is None:
             return []
-        if job.end not in _FAILED:
+        if job.end not in FAILED:
             self.notes.append("job is not requeued: it ended as %s" % (job.end or "nobody can tell"))
             return []
         if not any(self.is_new(finding, job) for finding in self.mine):
@@ -370,7 +379,7 @@ class _Fault:
 
     def bring_back(self, job, why):
         """Requeue within the budget, else hold."""
-        refusal = may_requeue(job, self.policy, job.declared)
+        refusal = may_requeue(job)
         if refusal:
             self.notes.append("job %s is not requeued: %s" % (job.id, refusal))
             return [self.job_event(job, refusal)]

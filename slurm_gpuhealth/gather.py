@@ -11,6 +11,7 @@ from collections import namedtuple
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth import supervise
 from slurm_gpuhealth.model import HEALTHCHECK
+from slurm_gpuhealth.parse import mountinfo
 from slurm_gpuhealth.probes import node
 
 Gathered = namedtuple("Gathered", "facts cursor left lines")
@@ -84,16 +85,12 @@ def _plans(cfg, root, memory, since_job, about, known, expected):
                                   "expected": count or None},
                          limits["nvml"] + (slow if memory.get("persistence") == 0 else 0), slow)
     for mount in cfg["mounts"]:
-        network = mount["network"] is True or (mount["network"] == "auto" and _is_network(mount["type"]))
+        network = mount["network"] is True or (
+            mount["network"] == "auto" and any(map(mountinfo.is_network, mount["type"])))
         plans["mount:" + mount["path"]] = (
             "mounts", {"root": root, "path": mount["path"], "writable": mount["writable"], "types": mount["type"]},
             limits["network_mount"] if network else limits["mount"], 0)
     return plans
-
-
-def _is_network(types):
-    known = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "wekafs", "fuse.")
-    return any(item.startswith(known) for item in types)
 
 
 def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
@@ -107,14 +104,21 @@ def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
                 name, "hung", 0.0, "its process %d of an earlier round still hangs" % alive[0]["pid"],
                 alive[0]["pid"]), [])
         else:
-            children.append(_start(name, plan))
+            try:
+                children.append(_start(name, plan))
+            except OSError as exc:
+                results[name] = supervise.not_started(name, exc)
     if meanwhile is not None:
         meanwhile()
     results.update(supervise.gather(children, until, grace))
     late = [name for name, result in results.items() if result.status.outcome == "late" and name in plans]
     again = [name for name in late if retry and time.monotonic() + plans[name][2] + grace < until]
     if again:
-        second = supervise.gather([_start(name, plans[name]) for name in again], until, grace)
+        second = {}
+        try:
+            second = supervise.gather([_start(name, plans[name]) for name in again], until, grace)
+        except OSError:
+            pass    # no pids left meanwhile: what the first look said stands
         for name, result in second.items():
             if result.status.outcome == "late":
                 result = result._replace(status=result.status._replace(rounds=1))   # this one and the one before

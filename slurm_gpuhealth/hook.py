@@ -99,8 +99,11 @@ def _worker(phase, root, fd, started):
     def tell(kind, value):
         line = ("%s %s" % (kind, value)).replace("\n", " ") + "\n"
         data = line.encode("utf-8", "replace")
-        while data:
-            data = data[os.write(fd, data):]
+        try:
+            while data:
+                data = data[os.write(fd, data):]
+        except BrokenPipeError:
+            pass    # the guard was killed (slurmd's own time limit, an admin): what has begun is still finished
     try:
         os.setsid()
         null = os.open("/dev/null", os.O_RDWR)

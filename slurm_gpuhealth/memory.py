@@ -51,6 +51,19 @@ def job_baseline(ctx):
             "cursor": ctx.gathered.cursor, "counters": counters(facts)}
 
 
+def rebase_jobs(state, cursor, counted):
+    """What was seen on this node up to now is over: no epilog of a job that runs on reports it as new.
+
+    cursor, counted: log cursor and counters as of now, None where they are not known.
+    """
+    for number, saved in state.jobs().items():
+        if cursor is not None:
+            saved["cursor"] = cursor
+        if counted:
+            saved["counters"] = counted
+        state.save_job(number, saved)
+
+
 def user_events(ctx):
     """(uuid, code) of the Xids of this round that a user's own program can cause."""
     if not F.is_known(ctx.facts.klog):
@@ -81,7 +94,7 @@ def with_xid_jobs(ctx):
         if job is not None and job not in [item[0] for item in entry]:
             entry.append([job, ctx.facts.time])
     window = ctx.cfg["xid_repeat"]["window"]
-    xids = {key: [item for item in jobs if item[1] > ctx.facts.time - window] for key, jobs in xids.items()}
+    xids = {key: [item for item in jobs if abs(ctx.facts.time - item[1]) < window] for key, jobs in xids.items()}
     ctx.memory["xids"] = {key: jobs for key, jobs in xids.items() if jobs}
     base = ctx.facts.baseline or F.Baseline(None, ctx.facts.boot_id, "", {}, {})
     return ctx.facts._replace(baseline=base._replace(
@@ -99,7 +112,13 @@ def _job_on(ctx, uuid):
 
 
 def saw_user_xids(ctx):
+    """True when this round read Xids that a program can cause, so that the node must remember whose they were."""
     return bool(user_events(ctx))
+
+
+def rounds(facts):
+    """{source: rounds in a row} of the sources that did not answer in time."""
+    return {status.name: status.rounds for status in facts.sources if status.rounds}
 
 
 def merged(ctx):
@@ -108,8 +127,9 @@ def merged(ctx):
     on_disk = ctx.state.read("node.json")
     for key in ("said", "sent_back"):       # another hook may have added some since we read
         new[key] = {**on_disk.get(key, {}), **new.get(key, {})}
-    new["said"] = {key: when for key, when in new["said"].items() if when > facts.time - 2 * _SAID_AGAIN}
-    new["rounds"] = {status.name: status.rounds for status in facts.sources if status.rounds}
+    new["said"] = {key: when for key, when in new["said"].items()
+                   if abs(facts.time - when) < 2 * _SAID_AGAIN}
+    new["rounds"] = rounds(facts)
     if ctx.phase == HEALTHCHECK:
         if ctx.gathered.cursor is not None:
             new["cursor"] = ctx.gathered.cursor
@@ -131,9 +151,7 @@ def merged(ctx):
 def is_news(memory, key, now):
     """True when `key` was not said within a day; remembers that it is said now."""
     said = memory.setdefault("said", {})
-    if said.get(key, 0) > now - _SAID_AGAIN:
+    if abs(now - said.get(key, 0)) < _SAID_AGAIN:   # a clock that was far ahead must not silence us for years
         return False
     said[key] = now
     return True
-
-

@@ -12,13 +12,30 @@ from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.context import Context
 from slurm_gpuhealth.errors import ConfigError, SlurmRefused, SlurmUnavailable, StateError
 from slurm_gpuhealth.gather import gather_facts
-from slurm_gpuhealth.model import DRAIN, EPILOG, FATAL, FULL, HEALTHCHECK, OBSERVE, PROLOG, NodeRecord, Situation, worst
+from slurm_gpuhealth.model import (
+    DRAIN,
+    EPILOG,
+    FATAL,
+    FULL,
+    HEALTHCHECK,
+    OBSERVE,
+    PROLOG,
+    UNREAD,
+    NodeRecord,
+    Situation,
+    worst,
+)
 from slurm_gpuhealth.state import State
 
 _EVIDENCE = ("incident", "evidence")
 _ISOLATE = ("drain", "already-drained", "restore-reason", "brake")
 # Seconds of a hook's deadline that are kept for acting on what was found.
 _FOR_ACTING = {PROLOG: 5.0, EPILOG: 5.0, HEALTHCHECK: 10.0}
+# slurmd ends a HealthCheckProgram after 60 s (built in before 26.05); a longer deadline would lose the drain.
+_SLURMD_ENDS = 58.0
+# Seconds after which a job's start shows that the node was resumed. Sooner it may be a job that was on its way when
+# the node was drained.
+_ON_ITS_WAY = 300.0
 
 
 def run(phase, env, root, started, tell, last_words=0.3):
@@ -53,7 +70,10 @@ def run(phase, env, root, started, tell, last_words=0.3):
 
 def _look(ctx):
     """What lies in /etc: {kind: plain} of as much as could be seen within `deadlines.config`."""
-    looking = supervise.start("config", look, _about(ctx), ctx.cfg["deadlines"]["config"])
+    try:
+        looking = supervise.start("config", look, _about(ctx), ctx.cfg["deadlines"]["config"])
+    except OSError:
+        return {}           # no pids, no memory: as if /etc did not answer
     preload(ctx.phase)      # on the other core
     return dict(supervise.gather([looking], grace=0.2)["config"].records)
 
@@ -153,7 +173,10 @@ class _Run:
         plan = self.decide_quietly()
         if self.is_quiet(plan):
             return self.healthy(plan)
-        ctx.tell("verdict", plan.exit_code)
+        # Should the guard have to end this before the brake has been counted: an outage must not drain by exit code.
+        uncounted = any(action.kind == "drain" and action.args["brake"] and "limit" not in action.args
+                        for action in plan.actions)
+        ctx.tell("verdict", 0 if uncounted else plan.exit_code)
         return self.faulty()
 
     # -- what is there
@@ -172,18 +195,25 @@ class _Run:
         ctx = self.ctx
         extra = ctx.cfg["deadlines"]["nvml_per_gpu"] * len(ctx.memory.get("gpus", ())) \
             if ctx.memory.get("persistence") == 0 else 0
+        if ctx.phase == HEALTHCHECK:
+            extra = max(0, min(extra, _SLURMD_ENDS - ctx.cfg["deadlines"][HEALTHCHECK]))
         if extra:
             ctx.until += extra
             ctx.tell("deadline", ctx.cfg["deadlines"][ctx.phase] + extra)
         asking = None
         if ctx.expected is None and ctx.etc_answers:
-            asking = supervise.start("expected", ask_expected, _about(ctx), ctx.cfg["deadlines"]["config"])
+            try:
+                asking = supervise.start("expected", ask_expected, _about(ctx), ctx.cfg["deadlines"]["config"])
+            except OSError:
+                asking = None
         ctx.gathered = gather_facts(ctx.cfg, ctx.phase, ctx.job, ctx.root, ctx.until - _FOR_ACTING[ctx.phase],
                                     ctx.state, ctx.memory, ctx.host, ctx.expected, asking,
                                     lambda: preload_checks(ctx.cfg))
         ctx.facts = ctx.gathered.facts
         if ctx.gathered.left or ctx.state.left_behind(ctx.facts.boot_id):
             self.keep(lambda: ctx.state.save_left_behind(ctx.facts.boot_id, ctx.gathered.left))
+        if memory.rounds(ctx.facts) != ctx.memory.get("rounds", {}):
+            ctx.dirty.add("memory")     # also back to none: late now and late next week are not two in a row
         ctx.facts = memory.with_xid_jobs(ctx)
         from slurm_gpuhealth.evidence.replay import findings_of
         ctx.findings = findings_of(ctx.facts, ctx.cfg, ctx.phase)
@@ -208,10 +238,11 @@ class _Run:
 
     def decide_quietly(self):
         ctx = self.ctx
-        if ctx.phase == HEALTHCHECK:
-            fine = worst(ctx.findings) not in (FATAL, "unknown")
-            ctx.memory["clean_rounds"] = ctx.memory.get("clean_rounds", 0) + 1 if fine else 0
         ctx.situation = self.situation()
+        if ctx.phase == HEALTHCHECK:
+            fine = worst(decide.weigh(ctx.findings, ctx.situation, ctx.cfg)) not in (FATAL, UNREAD)
+            ctx.memory["clean_rounds"] = ctx.memory.get("clean_rounds", 0) + 1 if fine else 0
+            ctx.situation = ctx.situation._replace(clean_rounds=ctx.memory["clean_rounds"])
         return decide.decide(ctx.findings, ctx.situation, ctx.cfg)
 
     def is_quiet(self, plan):
@@ -232,10 +263,7 @@ class _Run:
             if memory.learnt_gpus(ctx):
                 ctx.dirty.add("memory")     # once: the epilog must know the GPUs by name even when one is gone
             self.close_resumed()
-            self.keep(lambda: ctx.state.save_job(ctx.job.id, memory.job_baseline(ctx)))
-            if ctx.job.restart > 0 and ctx.mode != OBSERVE:
-                from slurm_gpuhealth.actions import resume_point
-                return resume_point.at_restart(ctx)
+            self.starts_here()
         elif ctx.phase == EPILOG and ctx.job is not None:
             self.after_job()
         self.flush_spool()
@@ -246,12 +274,24 @@ class _Run:
     def close_resumed(self):
         """A job starts here, so the node is not drained: what we drained for was resumed by somebody."""
         ctx = self.ctx
-        drained = [item.id for item in ctx.incidents if item.drained and not item.closed]
+        before = ctx.facts.time - _ON_ITS_WAY
+        drained = [item.id for item in ctx.incidents if item.drained and not item.closed and item.opened < before]
         if drained:
             from slurm_gpuhealth.actions import record
             ctx.state.lock(ctx.cfg["deadlines"]["lock"])
-            ctx.incidents, ctx.acks = ctx.state.incidents()
-            record.close(ctx, {"ids": drained, "why": "node was resumed"})
+            try:
+                ctx.incidents, ctx.acks = ctx.state.incidents()
+                record.close(ctx, {"ids": drained, "why": "node was resumed"})
+            finally:
+                ctx.state.unlock()
+
+    def starts_here(self):
+        """The job is going to run on this node: keep its baseline; where it restarts, find its resume point."""
+        ctx = self.ctx
+        self.keep(lambda: ctx.state.save_job(ctx.job.id, memory.job_baseline(ctx)))
+        if ctx.job.restart > 0 and ctx.mode != OBSERVE:
+            from slurm_gpuhealth.actions import resume_point
+            resume_point.at_restart(ctx)
 
     def after_job(self):
         """Epilog of a healthy node: remember what the job's own errors were, renew its start time, forget it."""
@@ -260,7 +300,7 @@ class _Run:
         jobs.renew_start(ctx)
         if memory.saw_user_xids(ctx):
             self.remember()
-        ctx.state.forget_job(ctx.job.id)
+        jobs.forget(ctx)
 
     def remember(self):
         """Write node.json under the lock, with what others wrote meanwhile kept."""
@@ -292,10 +332,16 @@ class _Run:
             actions.perform(ctx, plan, only=_EVIDENCE)
             plan = ctx.plan = self.settle(plan, ("node", "brake"))
             actions.perform(ctx, plan, only=_ISOLATE)
+            # Made again, as the brake may have taken the drain back.
+            plan = decide.decide(ctx.findings, ctx.situation, ctx.cfg)
             plan = ctx.plan = self.settle(plan, decide.LOOKUPS)
             ctx.tell("verdict", plan.exit_code)
+            if ctx.phase == EPILOG and "job" in plan.lookups:
+                from slurm_gpuhealth.actions import spool
+                spool.keep_epilog(ctx)
             actions.perform(ctx, plan, skip=_EVIDENCE + _ISOLATE)
             self.keep(lambda: ctx.state.write("node.json", memory.merged(ctx)))
+            ctx.dirty.clear()
             self.keep(lambda: ctx.state.save_incidents(ctx.incidents, ctx.acks))
         finally:
             ctx.state.unlock()
@@ -318,8 +364,11 @@ class _Run:
                     ctx.event("spool", what="lookup " + name, why=str(exc))
                     break
                 except SlurmRefused as exc:
-                    ctx.situation = lookups.refused(ctx, name)
                     ctx.event("unacted", why="slurmctld refused %s: %s" % (name, exc))
+                    if not lookups.is_gone(exc):
+                        ctx.unreachable = True      # as good as no answer: a later hook asks again
+                        break
+                    ctx.situation = lookups.refused(ctx, name)
             if isinstance(ctx.situation.node_record, NodeRecord) and ctx.job is None:
                 ctx.mode = config.mode_for(ctx.cfg, ctx.situation.node_record.partitions)
                 ctx.situation = ctx.situation._replace(mode=ctx.mode)
@@ -332,14 +381,14 @@ class _Run:
         if ctx.phase == EPILOG and ctx.job is not None:
             from slurm_gpuhealth.actions import jobs
             jobs.renew_start(ctx)
-            ctx.state.forget_job(ctx.job.id)
+            jobs.forget(ctx)
         touched = any(action.kind in ("requeue", "send-back", "hold") for action in plan.actions)
         if ctx.phase == PROLOG and ctx.job is not None and plan.exit_code == 0 and not touched:
-            # It runs here on its healthy GPUs.
-            self.keep(lambda: ctx.state.save_job(ctx.job.id, memory.job_baseline(ctx)))
-            if ctx.job.restart > 0 and ctx.mode != OBSERVE:
-                from slurm_gpuhealth.actions import resume_point
-                resume_point.at_restart(ctx)
+            self.starts_here()      # on its healthy GPUs
         from slurm_gpuhealth.actions import housekeeping
         housekeeping.after_fault(ctx)
+        if ctx.phase == HEALTHCHECK:
+            housekeeping.after_healthcheck(ctx)     # an incident may stand for weeks
         self.flush_spool()
+        if ctx.dirty:
+            self.remember()

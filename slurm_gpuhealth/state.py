@@ -19,6 +19,7 @@ import time
 from slurm_gpuhealth import paths
 from slurm_gpuhealth.errors import StateError
 from slurm_gpuhealth.model import Ack, Incident, from_plain, to_plain
+from slurm_gpuhealth.parse import state_shape
 
 NODE, INCIDENTS, LEFT = "node.json", "incidents.json", "left.json"
 _MAX_BYTES = 8 << 20
@@ -93,12 +94,17 @@ class State:
         except FileNotFoundError:
             return {}
         except OSError as exc:
-            self.notes.append("cannot read %s: %s" % (path, exc.strerror))
+            if exc.errno in (errno.ELOOP, errno.ENXIO):     # a link, a socket: out of the way, or nothing is kept
+                self.set_aside(path, "not a plain file")
+            else:
+                self.notes.append("cannot read %s: %s" % (path, exc.strerror))
             return {}
         try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(errno.EINVAL, "not a plain file")
-            data = os.read(fd, _MAX_BYTES + 1)
+            seen = os.fstat(fd)
+            if not stat.S_ISREG(seen.st_mode):
+                self.set_aside(path, "not a plain file")
+                return {}
+            data = os.read(fd, min(seen.st_size, _MAX_BYTES) + 1)
         except OSError as exc:
             self.notes.append("cannot read %s: %s" % (path, exc.strerror))
             return {}
@@ -108,9 +114,10 @@ class State:
             if len(data) > _MAX_BYTES:
                 raise ValueError("larger than %d bytes" % _MAX_BYTES)
             value = json.loads(data)
-            if not isinstance(value, dict):
-                raise ValueError("not an object")
-        except ValueError as exc:
+            bad = state_shape.wrong(name, os.path.basename(folder or ""), value)
+            if bad or not isinstance(value, dict):
+                raise ValueError("%s is not what it should be" % ascii(bad or "the whole")[:60])
+        except (ValueError, RecursionError) as exc:
             self.set_aside(path, exc)
             return {}
         return value
@@ -142,6 +149,8 @@ class State:
     def lock(self, deadline):
         """Take the node's lock, trying for `deadline` seconds. False when another hook holds it that long."""
         import fcntl
+
+        from slurm_gpuhealth import supervise
         if self._lock is not None:
             return True
         path = self.run + "/lock"
@@ -156,6 +165,7 @@ class State:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._lock = fd
+                supervise.keep_from_children(fd)
                 return True
             except OSError as exc:
                 if exc.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() >= until:
@@ -165,6 +175,8 @@ class State:
 
     def unlock(self):
         if self._lock is not None:
+            from slurm_gpuhealth import supervise
+            supervise.may_be_kept(self._lock)
             os.close(self._lock)
             self._lock = None
 
@@ -172,16 +184,28 @@ class State:
 
     def incidents(self):
         """(list of Incident, list of Ack), the closed ones of the last weeks too."""
-        plain = self.read(INCIDENTS)
+        # A copy in /run is there only while the disk refuses; it is then the newer one.
+        plain = self.read(INCIDENTS, self.run) or self.read(INCIDENTS)
         return ([from_plain(Incident, item) for item in plain.get("incidents", [])],
                 [from_plain(Ack, item) for item in plain.get("acks", [])])
 
     def save_incidents(self, incidents, acks, keep=500):
-        """Write incidents (oldest closed ones dropped beyond `keep`) and acks, durably: a drain depends on it."""
+        """Write incidents (oldest closed ones dropped beyond `keep`) and acks, durably: a drain depends on it.
+
+        A disk that refuses (StateError) must not make each round a new incident with evidence of its own: they are
+        kept in /run until it takes them again.
+        """
         kept = list(incidents)
         while len(kept) > keep and any(item.closed for item in kept):
             kept.remove(next(item for item in kept if item.closed))
-        self.write(INCIDENTS, {"v": 1, "incidents": to_plain(kept), "acks": to_plain(acks)}, durable=True)
+        plain = {"v": 1, "incidents": to_plain(kept), "acks": to_plain(acks)}
+        try:
+            self.write(INCIDENTS, plain, durable=True)
+        except StateError:
+            self.write(INCIDENTS, plain, self.run)
+            raise
+        if os.path.lexists("%s/%s" % (self.run, INCIDENTS)):
+            os.unlink("%s/%s" % (self.run, INCIDENTS))
 
     # -- a job's baseline
 
@@ -210,7 +234,8 @@ class State:
 
     def names(self, folder):
         try:
-            return sorted(name for name in os.listdir("%s/%s" % (self.folder, folder)) if not name.startswith("."))
+            return sorted(name for name in os.listdir("%s/%s" % (self.folder, folder))
+                          if not name.startswith(".") and ".corrupt-" not in name)
         except FileNotFoundError:
             return []
         except OSError as exc:

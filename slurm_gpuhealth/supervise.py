@@ -30,6 +30,7 @@ space; cpu_seconds: processor time."""
 
 MAX_RECORDS_BYTES = 32 << 20   # more than this from one child is a fault of the child
 _KILL_WAIT = 0.25              # how long to look whether SIGKILL worked; a killed process is gone within that
+_ORPHAN = 120                  # seconds after which a child that nobody watches any more ends by itself
 _LOOK_AGAIN = 0.0005           # between two looks whether a child that has said all is gone
 _open_fds: set[int] = set()    # read ends held by this process: a new child closes them
 _left_here: list[int] = []     # processes that this one left behind: a child tells its parent of them at its end
@@ -122,20 +123,26 @@ def start(name, func, spec, deadline, as_user=None, on_record=None, prepare=None
     "failed" with its text. OSError of fork (no memory, no pids) is raised here.
     """
     read_end, write_end = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(read_end)
+        os.close(write_end)
+        raise
     if pid == 0:
-        _in_child(func, spec, write_end, as_user, prepare)
+        _in_child(func, spec, write_end, as_user, prepare, deadline)
     os.close(write_end)
     os.set_blocking(read_end, False)
     _open_fds.add(read_end)
     return Child(name, pid, read_end, time.monotonic() + deadline, on_record)
 
 
-def _in_child(func, spec, write_end, as_user, prepare):
+def _in_child(func, spec, write_end, as_user, prepare, deadline):
     """Never returns."""
     code = 1
     try:
         os.setsid()
+        signal.alarm(int(2 * deadline) + _ORPHAN)   # should the parent be killed, nobody else ends this process
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         null = os.open("/dev/null", os.O_RDWR)
@@ -183,9 +190,11 @@ def _become(user):
     os.setresuid(user.uid, user.uid, user.uid)
     pr_set_no_new_privs = 38    # linux/prctl.h
     ctypes.CDLL(None, use_errno=True).prctl(pr_set_no_new_privs, 1, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (user.memory, user.memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (user.cpu_seconds, user.cpu_seconds))
+    for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, user.memory),
+                       (resource.RLIMIT_CPU, user.cpu_seconds)):
+        hard = resource.getrlimit(what)[1]      # slurmd may have been given less, and less cannot be made more
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (most, most))
     os.umask(0o077)
 
 
@@ -276,8 +285,31 @@ def _result(child):
 
 
 def call(func, spec, deadline, as_user=None, name="call", grace=0.2, prepare=None):
-    """Run one function in a child and wait for it: a Result. The function is called as func(spec, emit)."""
-    return gather([start(name, func, spec, deadline, as_user, prepare=prepare)], grace=grace)[name]
+    """Run one function in a child and wait for it: a Result. The function is called as func(spec, emit).
+
+    Never raises: a child that could not be started (no pids, no memory, no descriptors left) has "failed". What is
+    done in a child is never worth more than the drain that comes after it.
+    """
+    try:
+        child = start(name, func, spec, deadline, as_user, prepare=prepare)
+    except OSError as exc:
+        return not_started(name, exc)
+    return gather([child], grace=grace)[name]
+
+
+def not_started(name, exc):
+    """The Result of a child that `start` could not make."""
+    return Result(SourceStatus(name, "failed", 0.0, "could not be started: %s" % exc.strerror), [])
+
+
+def keep_from_children(fd):
+    """Have each new child close `fd`: one that is left behind must not hold the node's lock."""
+    _open_fds.add(fd)
+
+
+def may_be_kept(fd):
+    """Take that back, before `fd` is closed."""
+    _open_fds.discard(fd)
 
 
 def detach(func, spec, seconds):

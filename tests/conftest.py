@@ -16,16 +16,17 @@ class UnexpectedProgram(BaseException):
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of tests/nodes")
     parser.addoption("--cluster", action="store_true", help="also run the tests that need the Slurm test cluster")
+    parser.addoption("--gpu", action="store_true", help="also run the tests that need a real NVIDIA GPU")
     parser.addoption("--slurm-release", default="24.11", help="Slurm release of the test cluster")
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--cluster"):
-        return
-    skip = pytest.mark.skip(reason="needs --cluster")
-    for item in items:
-        if item.get_closest_marker("cluster"):
-            item.add_marker(skip)
+    for name in ("cluster", "gpu"):
+        if config.getoption("--" + name):
+            continue
+        for item in items:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason="needs --" + name))
 
 
 @pytest.fixture(autouse=True)

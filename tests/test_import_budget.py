@@ -15,7 +15,7 @@ ALLOWED = {
     "operator", "reprlib", "functools", "types", "enum", "copyreg", "sre_parse", "sre_compile", "sre_constants",
     "abc", "io", "codecs", "encodings", "posix", "posixpath", "genericpath", "itertools", "zipimport", "marshal",
     "warnings", "builtins", "site", "_collections_abc", "__future__", "linecache", "ast", "copy", "math",
-    "heapq", "locale", "weakref", "contextlib",
+    "heapq", "locale", "weakref", "contextlib", "zlib",
 }
 FORBIDDEN = {"yaml", "jinja2", "click", "rich", "pyslurm", "pynvml", "docker", "numpy", "subprocess", "logging",
              "pathlib", "argparse", "dataclasses", "typing", "asyncio", "threading", "ctypes", "inspect",

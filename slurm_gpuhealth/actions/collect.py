@@ -35,7 +35,7 @@ def rest(ctx, args):
     incident = record.current(ctx)
     plain = {"nvml_hung": any(status.name == "nvml" and status.outcome != "ok" for status in ctx.facts.sources),
              "job": model.to_plain(ctx.job) if ctx.job else None}
-    plan, situation = ctx.plan, ctx.situation
+    plan, situation, findings = ctx.plan, ctx.situation, ctx.findings
     jobs = list(situation.jobs or ()) or ([ctx.job] if ctx.job else [])
     # Several programs, side by side: nvidia-smi -q alone may take seconds with eight GPUs.
     until = min(2 * ctx.cfg["deadlines"]["command"] + 1.0, ctx.time_left(4.0))
@@ -43,7 +43,7 @@ def rest(ctx, args):
     def write(spec, emit):
         from slurm_gpuhealth import evidence
         folder = evidence.reopen(ctx.root, ctx.folder)
-        folder.decide(situation, plan)
+        folder.decide(situation, plan, findings)
         folder.collect_quick(ctx.cfg, spec, jobs, until - 0.5)
         folder.finish()
         emit("done", {"missing": folder.missing()})
@@ -53,5 +53,3 @@ def rest(ctx, args):
     result = supervise.call(write, plain, until, name="evidence")
     if result.status.outcome != "ok":
         ctx.event("unacted", code=incident.code, action="evidence", why=result.status.detail)
-
-

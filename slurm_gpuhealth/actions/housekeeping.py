@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from slurm_gpuhealth import events, supervise
+from slurm_gpuhealth.model import HEALTHCHECK
 
 
 def after_healthcheck(ctx):
@@ -10,7 +11,7 @@ def after_healthcheck(ctx):
         if saved.get("boot_id") != ctx.facts.boot_id:
             ctx.state.forget_job(number)
     _mirror(ctx)
-    if ctx.time_left(10.0) > 0 and ctx.facts.time - ctx.memory.get("pruned", 0) > 3600:
+    if ctx.time_left(10.0) > 0 and not 0 <= ctx.facts.time - ctx.memory.get("pruned", 0) <= 3600:
         ctx.memory["pruned"] = ctx.facts.time
         ctx.dirty.add("memory")
 
@@ -23,7 +24,9 @@ def after_healthcheck(ctx):
 
 
 def after_fault(ctx):
-    _mirror(ctx)
+    """Events to the shared folder, and the slow part of the evidence under way."""
+    if ctx.phase != HEALTHCHECK:    # which does it anyway
+        _mirror(ctx)
     if ctx.folder is not None and ctx.cfg["evidence"]["bug_report"] and ctx.time_left(2.0) > 0:
 
         def slow(spec, emit):

@@ -1,9 +1,10 @@
 """Actions on jobs: requeue with a start time and a hint, hold, send back; and what a job says of itself."""
 from __future__ import annotations
 
+import os
 import time
 
-from slurm_gpuhealth import resume, supervise
+from slurm_gpuhealth import paths, resume, supervise
 from slurm_gpuhealth.errors import SlurmRefused, SlurmUnavailable
 from slurm_gpuhealth.model import EPILOG, HEALTHCHECK, Declared
 from slurm_gpuhealth.parse import comment as grammar
@@ -82,17 +83,16 @@ def requeue(ctx, args):
     client = ctx.slurm()
     asked = time.time()
     # In a health check the job may have ended since it was asked about: a plain requeue would run it again.
-    first = client.requeue(job, running_only=ctx.phase == HEALTHCHECK)
+    first = client.requeue(job, running_only=ctx.phase == HEALTHCHECK and not args.get("ended"))
     _done(ctx, job, args)
-    tries = job.tries + (1 if args.get("counts") else 0)
     delay = ctx.cfg["resume"]["start_delay"]
     start = _set_start(ctx, job, delay)
-    hint = grammar.Hint("", str(job.id), job.restart + 1, tries, start)
+    hint = resume.next_hint(grammar.parse(job.comment), job.id, job.restart, None, start, bool(args.get("counts")))
     _leave_hint(ctx, job, hint)
     nudge_later(ctx, job, job.restart + 1, delay)
     if not first:
         ctx.event("unacted", action="requeue", why="slurmctld had requeued it already", job=job)
-    _record_requeue(ctx, job, args, tries, delay, asked)
+    _record_requeue(ctx, job, args, hint.tries, delay, asked)
     from slurm_gpuhealth.actions import resume_point
     resume_point.leave_in_hint(ctx, job, hint)
 
@@ -117,8 +117,9 @@ def _set_start(ctx, job, delay):
     """Bring the start forward; Slurm's own is 121 s away (facts: cred_expire). The epoch time, or None."""
     try:
         ctx.slurm().set_start(job, delay)
-    except SlurmRefused as exc:
-        ctx.event("unacted", action="set start", why="slurmctld refused: %s" % exc, job=job)
+    except (SlurmRefused, SlurmUnavailable) as exc:
+        # It is requeued, and starts when Slurm's own 121 s are over.
+        ctx.event("unacted", action="set start", why=str(exc), job=job)
         return None
     return int(time.time()) + delay
 
@@ -214,6 +215,15 @@ def renew_start(ctx):
             nudge_later(ctx, asked, asked.restart, ctx.cfg["resume"]["start_delay"])
     except (SlurmRefused, SlurmUnavailable) as exc:
         ctx.event("unacted", action="renew start", why=str(exc), job=job)
+
+
+def forget(ctx):
+    """At the end of an epilog: the job's baseline and the answer that its prolog left for it are of no more use."""
+    ctx.state.forget_job(ctx.job.id)
+    try:
+        os.unlink(paths.under(ctx.root, paths.RUN) + "/job-%d.json" % ctx.job.id)
+    except OSError:
+        pass    # there was none, or /run is broken: the next boot clears it
 
 
 _NUDGE_SECONDS = 90     # KillWait (30 s) and an epilog's time

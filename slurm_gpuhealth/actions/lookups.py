@@ -17,11 +17,20 @@ def ask(ctx, name):
         return situation._replace(jobs=tuple(jobs.complete(ctx, job) for job in found))
     if name == "brake":
         if ctx.phase == HEALTHCHECK:
+            # Not under the lock: the prologs that meet the outage meanwhile must not wait for it.
+            ctx.state.unlock()
             node.wait_a_little(ctx)
+            ctx.state.lock(min(ctx.cfg["deadlines"]["lock"], ctx.time_left(3)))
+            situation = situation._replace(node_record=ctx.slurm().node(ctx.host))
         drained, size = node.count(ctx)
         others = [item for item in drained if item.name != ctx.host]
         return situation._replace(shared_drains=len(others), partition_size=size)
     raise ValueError("no such lookup: %s" % name)
+
+
+def is_gone(exc):
+    """True when slurmctld's no means that there is no such job or node, False when it may not or will not say."""
+    return getattr(exc, "kind", None) in ("unknown-job", "unknown-node", "ambiguous")
 
 
 def refused(ctx, name):

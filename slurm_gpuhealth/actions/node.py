@@ -102,6 +102,8 @@ def _second_count(ctx, limit, reason):
         return
     ctx.slurm().resume(ctx.host)
     record.update(ctx, drained=False)
+    # What follows is decided on this count: a prolog that exits 1 now would have slurmd drain the node all the same.
+    ctx.situation = ctx.situation._replace(shared_drains=place, partition_size=size)
     ctx.event("brake", reason=reason, drained=len(drained), limit=limit, size=size, taken_back=True)
     _alert(ctx, drained, limit)
 

@@ -16,6 +16,7 @@ def drained(ctx, args):
 
 
 def braked(ctx, count, limit):
+    """That the brake holds an outage back; told by one node of all."""
     found = record.current(ctx)
     _tell(ctx, {"what": "brake", "node": ctx.host, "code": found.code if found else "", "drained": count,
                 "limit": limit, "time": ctx.facts.time})

@@ -5,7 +5,8 @@ import os
 
 from slurm_gpuhealth import decide
 from slurm_gpuhealth import reason as grammar
-from slurm_gpuhealth.model import FATAL, Incident
+from slurm_gpuhealth.errors import StateError
+from slurm_gpuhealth.model import FATAL, HEALTHCHECK, Incident
 
 
 def fatal_findings(ctx):
@@ -26,17 +27,21 @@ def current(ctx):
         if finding is not None:
             ctx.incident = decide.incident_of(finding, ctx.situation)
         else:
-            waiting = [item for item in ctx.incidents if not item.closed and not item.drained]
+            waiting = [item for item in ctx.incidents
+                       if not item.closed and not item.drained and item.boot_id == ctx.facts.boot_id]
             ctx.incident = waiting[0] if waiting else None
     return ctx.incident
 
 
 def incident(ctx, args):
-    """Open an incident and save it at once: a hook that dies after this has left a trace."""
-    finding = primary(ctx)
+    """Open an incident for what belongs to none yet, and save it at once: a hook that dies after this has left a
+    trace."""
+    found = decide.not_covered(fatal_findings(ctx), ctx.situation)
+    finding = found[0]
     ctx.incident = Incident(os.urandom(3).hex(), decide.incident_key(ctx.facts.boot_id, finding), ctx.facts.boot_id,
-                            finding.code, finding.subject, ctx.facts.time)
-    ctx.incident = ctx.incident._replace(reason=grammar.write(fatal_findings(ctx), ctx.incident.id))
+                            finding.code, finding.subject, ctx.facts.time,
+                            also=tuple(decide.fault_key(other) for other in found[1:]))
+    ctx.incident = ctx.incident._replace(reason=grammar.write(found, ctx.incident.id))
     ctx.incidents.append(ctx.incident)
     save(ctx)
     ctx.event("incident", code=finding.code, subject=finding.subject, findings=args["findings"], phase=ctx.phase,
@@ -55,7 +60,7 @@ def update(ctx, **changes):
 
 
 def save(ctx):
-    from slurm_gpuhealth.errors import StateError
+    """Write incidents and acks; a disk that refuses is said and does not stop the hook."""
     try:
         ctx.state.save_incidents(ctx.incidents, ctx.acks)
     except StateError as exc:
@@ -63,6 +68,7 @@ def save(ctx):
 
 
 def finding(ctx, args):
+    """A finding that drains nothing, once a day while it stands."""
     ctx.finding_once(args)
 
 
@@ -75,7 +81,15 @@ def unacted(ctx, args):
 
 
 def close(ctx, args):
-    """End incidents: the node was resumed, by us or by somebody."""
+    """End incidents: the node was resumed, by us or by somebody, so what was seen up to now is over."""
+    from slurm_gpuhealth import memory
+    here = ctx.phase == HEALTHCHECK     # a prolog does not move the node's cursor: it must not move the jobs' either
+    cursor = (ctx.gathered.cursor if here else None) or ctx.memory.get("cursor")
+    counted = (memory.counters(ctx.facts) if here else None) or ctx.memory.get("counters")
+    try:
+        memory.rebase_jobs(ctx.state, cursor, counted)
+    except StateError as exc:
+        ctx.say_once("state", str(exc), code="GH-SELF")
     ended = []
     for item in ctx.incidents:
         if item.id in args["ids"] and not item.closed:

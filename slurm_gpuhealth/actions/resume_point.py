@@ -17,7 +17,7 @@ _MIN_LOOK = 1.0         # seconds without which no look is begun
 
 
 def at_restart(ctx):
-    """Resolve, act, and return the prolog's exit code. Only the batch host does anything: only it runs the script."""
+    """Resolve and act; 0, the prolog's exit code. Only the batch host does anything: only it runs the script."""
     job = ctx.job
     if job.batch_host != ctx.host:
         return 0
@@ -152,12 +152,3 @@ def leave_answer(ctx, job, answer):
         ctx.event("internal-error", code="GH-SELF", error="answer for the job: %s" % exc)
         return False
     return True
-
-
-def forget_answer(ctx, job_id):
-    """After the job: its answer is of no more use."""
-    import os
-    try:
-        os.unlink(paths.under(ctx.root, paths.RUN) + "/job-%d.json" % job_id)
-    except OSError:
-        pass    # there was none, or /run is broken: the next boot clears it

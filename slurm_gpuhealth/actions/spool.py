@@ -2,14 +2,15 @@
 
 A drain needs no spool: its incident stays open and undrained, and the next round decides it again, or sees that
 the node was repaired. What is kept here are the things that no later hook would decide by itself: the requeue of
-a job whose epilog is over. Each is confirmed before it is done: same boot, the job still in that restart.
+a job whose epilog is over. Each is confirmed before it is done: the job is still in that restart, did not end well or
+by its user's will, and the mode still allows it.
 """
 from __future__ import annotations
 
 import os
 import time
 
-from slurm_gpuhealth import model
+from slurm_gpuhealth import config, decide, model
 from slurm_gpuhealth.errors import SlurmRefused, SlurmUnavailable, StateError
 
 _KINDS = ("requeue", "hold")
@@ -31,6 +32,15 @@ def keep(ctx, action, why):
             ctx.say_once("state", str(exc), code="GH-SELF")
     ctx.event("spool", code=ctx.plan.code if ctx.plan else "", action=action.kind, what=action.kind, args=args,
               why=why)
+
+
+def keep_epilog(ctx):
+    """slurmctld could not say how the job of this epilog ended, and no later hook would ask: keep what is to be done
+    if it failed. Whether it did is asked before it is done (`_try`)."""
+    assumed = ctx.situation._replace(jobs=(ctx.job._replace(end=decide.FAILED[0]),))
+    for action in decide.decide(ctx.findings, assumed, ctx.cfg).actions:
+        if action.kind in _KINDS:
+            keep(ctx, action._replace(args=dict(action.args, if_failed=True)), "how the job ended is not known")
 
 
 def flush(ctx):
@@ -57,13 +67,22 @@ def _try(ctx, entry):
     if time.time() - entry["time"] > _MAX_AGE:
         return "dropped: too old"
     job = model.from_plain(model.Job, entry["job"])
+    mode = config.mode_for(ctx.cfg, [job.partition])
+    if mode != model.FULL:
+        return "dropped: the mode is %s now" % mode
     asked = ctx.slurm().job(job.id, ctx.host)
     if asked.restart != job.restart:
         return "dropped: the job was restarted meanwhile"
-    if asked.end in ("completed", "cancelled", "timeout"):
+    failed = asked.end in decide.FAILED
+    if asked.end in ("completed", "cancelled", "timeout") or (entry["args"].get("if_failed") and not failed):
         return "dropped: the job ended as %s" % asked.end
     from slurm_gpuhealth.actions import jobs
     asked = jobs.declare(ctx, asked._replace(gpus=asked.gpus or job.gpus))
+    refusal = decide.may_requeue(asked)
+    if refusal:
+        return "dropped: " + refusal
     ctx.situation = ctx.situation._replace(jobs=(asked,))
-    getattr(jobs, entry["kind"])(ctx, entry["args"])
+    ctx.incident = next((item for item in ctx.incidents if item.id == entry["incident"]), None)
+    # From a health check too: a job that failed meanwhile is to run again.
+    getattr(jobs, entry["kind"])(ctx, dict(entry["args"], ended=failed))
     return "done"

@@ -2,7 +2,7 @@
 from collections import namedtuple
 
 Code = namedtuple(
-    "Code", "code title layer severity job_action recoverable subject fixer from_log detail short rank")
+    "Code", "code title layer severity job_action recoverable subject fixer seen_once detail short rank")
 Code.__doc__ = """One reason code; for the fields see the head of codes.yaml. rank 0 leads a reason."""
 
 CODES = {
@@ -26,7 +26,7 @@ CODES = {
         'gpu', 'hardware', True, '', 'RmInit failed', 5),
     'GH-ECC-UNC': Code(
         'GH-ECC-UNC', 'Memory errors that ECC could not correct', 'hardware', 'fatal', 'let-finish', False,
-        'gpu', 'hardware', False, '', 'uncorrectable ECC', 6),
+        'gpu', 'hardware', True, '', 'uncorrectable ECC', 6),
     'GH-REMAP-FAIL': Code(
         'GH-REMAP-FAIL', 'A bad memory row could not be remapped', 'hardware', 'fatal', 'let-finish',
         False, 'gpu', 'hardware', False, '', 'row remap failed', 7),

@@ -32,7 +32,7 @@ CODES_HEAD = '''\
 from collections import namedtuple
 
 Code = namedtuple(
-    "Code", "code title layer severity job_action recoverable subject fixer from_log detail short rank")
+    "Code", "code title layer severity job_action recoverable subject fixer seen_once detail short rank")
 Code.__doc__ = """One reason code; for the fields see the head of codes.yaml. rank 0 leads a reason."""
 
 CODES = {
@@ -69,7 +69,7 @@ def _must(condition, where, what):
 
 def check_code(name, entry):
     """Raise DataError when an entry of codes.yaml is not well formed."""
-    keys = {"title", "layer", "severity", "job", "recoverable", "subject", "fixer", "from_log", "detail",
+    keys = {"title", "layer", "severity", "job", "recoverable", "subject", "fixer", "seen_once", "detail",
             "short", "cause", "runbook"}
     _must(not set(entry) - keys, name, "unknown key %s" % sorted(set(entry) - keys))
     for key, allowed in (("layer", LAYERS), ("severity", SEVERITIES), ("job", JOB_ACTIONS),
@@ -102,7 +102,7 @@ def code_rows(source):
         check_code(name, entry)
         rows.append((name, entry["title"], entry["layer"], entry["severity"], entry["job"],
                      entry.get("recoverable", False), entry["subject"], entry["fixer"],
-                     entry.get("from_log", False), entry.get("detail", ""), entry.get("short", ""), rank))
+                     entry.get("seen_once", False), entry.get("detail", ""), entry.get("short", ""), rank))
     return rows
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import stat
-import time
 from collections import namedtuple
 
 from slurm_gpuhealth.checkpoint import mounted
@@ -248,12 +247,21 @@ class _Walk:
                 self._file(full, name, kind, "")
             elif self._has_entries(full):
                 self.any_file = True
-                if not self._is_leftover(full, name, names) and self._format(full):
-                    self.places.append((self._mtime(full), full))
+                self._deeper(full, name, names)
         inner = self.places[before:]
         if inner and all(os.path.dirname(one) == path and not os.path.isdir(one) for _, one in inner):
             del self.places[before:]
             self.unsealed.append((mtime, path, inner))
+
+    def _deeper(self, full, name, names):
+        """A folder two levels down: only one that a format claims counts. One that cannot be opened (somebody
+        else's) hides nothing of what can."""
+        try:
+            if not self._is_leftover(full, name, names) and self._format(full):
+                self.places.append((self._mtime(full), full))
+        except OSError as exc:
+            if exc.errno not in (errno.ENOENT, errno.ENOTDIR):
+                self.troubles.append((full, trouble_of(exc).args[0]))
 
     def _file(self, full, name, kind, own):
         if kind == "link":
@@ -393,8 +401,3 @@ def from_plain(plain):
     if chosen is not None:
         chosen = Chosen(**chosen)._replace(missing=tuple(chosen["missing"]))
     return Resolution(plain["outcome"], chosen, tuple(tuple(item) for item in plain["passed"]), plain["reason"])
-
-
-def in_seconds(seconds):
-    """Monotonic time `seconds` from now, for `until`."""
-    return time.monotonic() + seconds

@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from slurm_gpuhealth import paths
-
-_OCTAL = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}     # fstab(5), proc_pid_mountinfo(5)
+from slurm_gpuhealth.parse.mountinfo import unescape
 
 
 def missing_mount(path, root=""):
@@ -15,7 +14,7 @@ def missing_mount(path, root=""):
         with open(paths.under(root, "/etc/fstab"), encoding="utf-8", errors="surrogateescape") as handle:
             wanted = _points(handle)
         with open(paths.under(root, "/proc/self/mountinfo"), encoding="utf-8", errors="surrogateescape") as handle:
-            there = {_plain(line.split()[4]) for line in handle if len(line.split()) > 4}
+            there = {unescape(line.split()[4]) for line in handle if len(line.split()) > 4}
     except OSError:
         return ""
     for point in sorted(wanted, key=len, reverse=True):
@@ -30,13 +29,7 @@ def _points(lines):
         fields = line.split()
         if len(fields) < 4 or fields[0].startswith("#") or fields[2] == "swap" or "noauto" in fields[3].split(","):
             continue
-        point = _plain(fields[1])
+        point = unescape(fields[1])     # fstab(5) escapes as the kernel does
         if point.startswith("/") and point != "/":
             points.append(point.rstrip("/"))
     return points
-
-
-def _plain(text):
-    for code, char in _OCTAL.items():
-        text = text.replace(code, char)
-    return text

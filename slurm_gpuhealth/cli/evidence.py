@@ -1,4 +1,4 @@
-"""`gpuhealth evidence list|show|verify`: what was kept of each incident."""
+"""`gpuhealth evidence list|show|verify|slow|prune`: what was kept of each incident."""
 from __future__ import annotations
 
 import argparse

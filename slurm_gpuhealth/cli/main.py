@@ -25,7 +25,7 @@ COMMANDS = {
     "job": ("job", "what happened to a job, and where it resumes"),
     "explain": ("explain", "what a reason code means, who fixes it and how"),
     "node": ("node", "state of this node; drain, resume, acknowledge a fault"),
-    "evidence": ("evidence", "what was kept of each incident: list, show, verify, export, prune"),
+    "evidence": ("evidence", "what was kept of each incident: list, show, verify, slow, prune"),
     "replay": ("replay", "make a decision again from its evidence"),
     "events": ("events", "the event log"),
     "report": ("report", "summary of incidents, drains and restarts"),

@@ -7,7 +7,7 @@ import os
 import pwd
 import time
 
-from slurm_gpuhealth import catalogue, decide, events, paths, reason, slurm
+from slurm_gpuhealth import catalogue, decide, events, memory, paths, reason, slurm
 from slurm_gpuhealth.cli import site
 from slurm_gpuhealth.errors import (
     EXIT_FATAL,
@@ -170,6 +170,8 @@ def _close_incidents(args):
         incidents, acks = state.incidents()
         closed = [item.id for item in incidents if not item.closed]
         state.save_incidents([item if item.closed else item._replace(closed=time.time()) for item in incidents], acks)
+        saved = state.read("node.json")
+        memory.rebase_jobs(state, saved.get("cursor"), saved.get("counters"))
     finally:
         state.unlock()
     return closed

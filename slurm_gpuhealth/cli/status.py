@@ -60,15 +60,22 @@ def run(args, out):
 
 
 def last_incidents(folder, now, weeks=8):
-    """({node: its last drain or resume event}, note or "")."""
+    """({node: the last event that took it out or brought it back}, note or "")."""
     found: dict = {}
     events, note = site.read_events(folder, now - weeks * 7 * 86400)
     for event in events:
         node, when = event.get("node"), event.get("time")
-        if event.get("kind") in ("drain", "resume-node") and isinstance(node, str) and isinstance(when, (int, float)):
+        if _about_service(event) and isinstance(node, str) and isinstance(when, (int, float)):
             if node not in found or found[node]["time"] <= when:
                 found[node] = event
     return found, note
+
+
+def _about_service(event):
+    """Whether an event took its node out of service, or says that it is back."""
+    detail = event.get("detail")
+    return event.get("kind") in ("drain", "resume-node") or event.get("action") == "closed" \
+        or (event.get("kind") == "brake" and isinstance(detail, dict) and detail.get("taken_back") is True)
 
 
 def row_of(record, incidents, now):

@@ -20,6 +20,7 @@ def bases(root):
 
 
 def safe(text):
+    """`text` as a part of a file name: ASCII letters, digits, `-` and `_`, at most 60 characters."""
     return "".join(char if char.isascii() and (char.isalnum() or char in "-_") else "_" for char in text)[:60]
 
 

@@ -226,7 +226,7 @@ def _make(root, base, manifest, why):
     except FileExistsError:
         return Folder(root, base, manifest, False)      # another hook was faster
     except OSError as exc:
-        if why or exc.errno not in _BAD_DISK:
+        if why:
             raise StateError("cannot keep evidence in %s: %s" % (base, exc.strerror)) from exc
         manifest["limit"] = min(manifest["limit"], FALLBACK_MB << 20)
         return _make(root, shelf.bases(root)[1], manifest,

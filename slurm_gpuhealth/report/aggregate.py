@@ -157,8 +157,15 @@ class Tally:
 
     def see_finding(self, event, node, when, detail):
         code = _text(event.get("code"))
-        if event.get("action") != "closed":
+        if event.get("action") == "closed":
+            self._back(node, when)      # by an administrator: Slurm tells nobody
+        else:
             self.findings[code] += 1
+
+    def _back(self, node, when):
+        """The node is in service again."""
+        if when is not None and self.standing.get(node, (0,))[0] <= when:
+            self.standing[node] = (when,)
 
     def see_incident(self, event, node, when, detail):
         code = _text(event.get("code"))
@@ -179,11 +186,12 @@ class Tally:
 
     def see_resume_node(self, event, node, when, detail):
         self.resumed_nodes += 1
-        if when is not None and self.standing.get(node, (0,))[0] <= when:
-            self.standing[node] = (when,)
+        self._back(node, when)
 
     def see_brake(self, event, node, when, detail):
         self.brakes += 1
+        if detail.get("taken_back") is True:
+            self._back(node, when)
 
     def see_unacted(self, event, node, when, detail):
         self.unacted[_text(detail.get("why"))[:100]] += 1

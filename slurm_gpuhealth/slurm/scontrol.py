@@ -48,7 +48,8 @@ class Scontrol(protocol.Client):
         for record in records:
             if record.name == name:
                 return record
-        raise Refused("Node %s not found" % name)
+        # It says so and fails where there is no such node. This is no answer.
+        raise SlurmUnavailable("scontrol said nothing about node %s" % name)
 
     def _all_nodes_once(self, left):
         return scontrol_text.nodes(self._scontrol(["-o", "show", "node"], left))
@@ -142,6 +143,8 @@ class Scontrol(protocol.Client):
             if record is None:
                 raise Refused("job %d: %s" % (job_id, exc), protocol.AMBIGUOUS) from exc
             return record
+        if not records:
+            raise SlurmUnavailable("scontrol said nothing about job %d" % job_id)
         raise Refused("Job %d not found" % job_id)
 
     def _from_json(self, job_id, end, node=None):

@@ -126,7 +126,7 @@ def test_site_changes_a_number():
 def test_family_takes_the_table():
     """GH-XID79 is the family GH-XID with title, layer and job action of number 79."""
     entry = catalogue.lookup("GH-XID79")
-    assert (entry.code, entry.layer, entry.job_action, entry.short, entry.from_log) == (
+    assert (entry.code, entry.layer, entry.job_action, entry.short, entry.seen_once) == (
         "GH-XID79", "hardware", "requeue-now", "fell off bus", True)
     assert catalogue.lookup("GH-XID13").fixer == "user"
 

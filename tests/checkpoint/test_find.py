@@ -338,3 +338,19 @@ def test_it_survives_a_round_trip():
     found = find.Resolution("found", chosen, (("/d", "cut"),))
     assert find.from_plain(find.to_plain(found)) == found
     assert find.from_plain(find.to_plain(find.Resolution("empty"))) == find.Resolution("empty")
+
+
+def test_somebody_elses_folder_inside_hides_nothing(tmp_path, monkeypatch):
+    """A folder two levels down that the job's user may not open is named; what can be read is still found."""
+    run = run_of(tmp_path, 100)
+    os.makedirs(run + "/other/private/x")
+    may_open = find.Folder.__init__
+
+    def refuse(self, path):
+        if str(path).endswith("/other/private"):
+            raise PermissionError(13, "Permission denied")
+        may_open(self, path)
+    monkeypatch.setattr(find.Folder, "__init__", refuse)
+    found = find.latest(run)
+    assert (found.outcome, found.chosen.path) == ("found", run + "/step-000100")
+    assert "private" in names(found.passed)

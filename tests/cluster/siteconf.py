@@ -60,6 +60,12 @@ def start_job(cluster: Cluster, script: str = "exec sleep 600 >/dev/null 2>&1", 
     return job
 
 
+def hooks_at_work(cluster: Cluster, node: str) -> bool:
+    """Whether a hook runs on the node now; what hangs in D state is not counted."""
+    lines = cluster.out(node, ["ps", "-eo", "stat=,args="]).splitlines()
+    return any(f" {HOOKS}/" in line and not line.startswith("D") for line in lines)
+
+
 class Ran(NamedTuple):
     """One run of a hook: exit status, what it printed, seconds from start to exit (measured on the node)."""
 

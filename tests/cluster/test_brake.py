@@ -8,12 +8,13 @@ from harness import CTL, Cluster
 from siteconf import DEADLINES, configure, saw
 
 pytest_plugins = ("sitefixtures",)
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("by_hand")]
 
 SCRIPT = """
 mountpoint -q /data && how=with || how=without
 echo $how $SLURMD_NODENAME >> /shared/ckpt/ran
 """
+ALERTS = "/run/alerts"      # where the notification command of this test writes
 
 
 def queue(cluster: Cluster, count: int) -> list[int]:
@@ -29,8 +30,9 @@ def drained(cluster: Cluster) -> list[str]:
 def test_all_nodes_lose_one_mount(fresh: Cluster):
     """Drains stay within the limit (1 of 3), no script starts on a node without the mount, exactly one alert is
     given, and the jobs run once the mount is back."""
+    fresh.inner.each(fresh.nodes, lambda node: fresh.exec(node, ["rm", "-f", ALERTS], check=True))
     configure(fresh, deadlines=DEADLINES, brake={"jitter": 3, "send_back": 10}, notify={
-        "command": ["/usr/bin/tee", "-a", "/run/alerts"]})
+        "command": ["/usr/bin/tee", "-a", ALERTS]})
     fresh.slurm_conf(HealthCheckInterval=4)
     time.sleep(5)       # a healthy round everywhere
     jobs = queue(fresh, 5)
@@ -51,7 +53,7 @@ def test_all_nodes_lose_one_mount(fresh: Cluster):
     assert fresh.reason(out).startswith("GH-MNT-GONE /data"), fresh.reason(out)
     alerts = {node: len(saw(fresh, node, "brake", action="alert")) for node in fresh.nodes}
     assert sum(alerts.values()) == 1, alerts
-    told = "".join(fresh.out(node, "cat /run/alerts 2>/dev/null || true") for node in fresh.nodes)
+    told = "".join(fresh.out(node, f"cat {ALERTS} 2>/dev/null || true") for node in fresh.nodes)
     assert told.count('"what": "brake"') == 1, told
     assert not fresh.exists(CTL, "/shared/ckpt/ran"), fresh.read(CTL, "/shared/ckpt/ran")
     states = {job: fresh.job(job) for job in jobs}

@@ -11,7 +11,7 @@ pytest_plugins = ("sitefixtures",)
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("by_hand")]
 
 TRACED = 10         # of each hook, under strace
-JOBS = 100          # with a prolog and an epilog each
+JOBS = 100          # with a prolog and an epilog each; two at one time on a node (16 cores, 8 each)
 
 # What slurmd and the scheduler say to slurmctld about a job of one task by themselves, no hook being there.
 SLURMS_OWN = re.compile(r"REQUEST_COMPLETE_BATCH_SCRIPT|REQUEST_COMPLETE_BATCH_JOB|REQUEST_COMPLETE_PROLOG|"
@@ -76,12 +76,12 @@ def test_a_hundred_jobs_cause_no_call(fresh: Cluster):
     """slurmctld's own count: after a hundred jobs there is no call that slurmd does not make by itself."""
     script = "#!/bin/sh\necho >> /shared/ckpt/count\n"
     fresh.write(CTL, "/shared/jobs/one", script, mode="755")
-    submit = ("for i in $(seq 100); do sbatch --parsable --gres=gpu:1 -n1 --chdir=/ --output=/dev/null "
+    submit = ("for i in $(seq 100); do sbatch --parsable --gres=gpu:1 -n1 -c8 --chdir=/ --output=/dev/null "
               "/shared/jobs/one; done | wc -l")
     fresh.exec(CTL, ["sdiag", "-r"], check=True)
     assert fresh.out(CTL, submit, user="alice", timeout=180).strip() == str(JOBS)
     # Not asked of slurmctld, whose calls are counted.
-    fresh.wait_for(lambda: fresh.out(CTL, "cat /shared/ckpt/count 2>/dev/null | wc -l").strip() == str(JOBS), 180,
+    fresh.wait_for(lambda: fresh.out(CTL, "cat /shared/ckpt/count 2>/dev/null | wc -l").strip() == str(JOBS), 400,
                    "all jobs to have run", every=1)
     fresh.wait_for(lambda: all(fresh.out(node, "ls /var/lib/gpuhealth/jobs 2>/dev/null | wc -l").strip() == "0"
                                for node in fresh.nodes), 60, "all epilogs to be over", every=1)

@@ -11,6 +11,7 @@ pytest_plugins = ("sitefixtures",)
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("by_hand")]
 
 OFF = "/etc/slurm/gpuhealth.off"
+PHASES = ("healthcheck", "prolog", "epilog")
 # What is injected -> code and subject of the event.
 FAULTS = {
     "xid 79 gpu3": ("GH-XID79", "gpu3"),
@@ -112,17 +113,21 @@ def test_kill_switch_ends_every_hook_at_once(fresh: Cluster):
     fresh.inject("n1", "off-bus gpu3")
     fresh.inject("n1", "nvml-hang dstate")
     fresh.inject("n1", "mount-hang /data")
-    loop = (f"for i in 1 2 3 4 5 6 7 8 9; do s=$(date +%s%N); {PYTHON} -IS -c pass; e=$(date +%s%N); "
-            "echo $((e-s)); done")
+    words = " ".join(f"'{key}={value}'" for key, value in {"SLURMD_NODENAME": "n1", **env}.items())
+    # Taking turns, so that what else the machine does falls on all of them.
+    timed = "s=$(date +%s%N); {}; rc=$?; e=$(date +%s%N); echo {} $rc $((e-s)); "
+    turns = timed.format(f"{PYTHON} -IS -c pass", "bare") + "".join(
+        timed.format(f"env -i {words} {HOOKS}/{phase} </dev/null", phase) for phase in PHASES)
+    lines = fresh.out("n1", f"for i in 1 2 3 4 5 6 7 8 9 10 11; do {turns} done", timeout=120).splitlines()
     seconds: dict[str, list[float]] = {}
-    for phase in ("healthcheck", "prolog", "epilog"):
-        runs = [hook(fresh, "n1", phase, **(env if phase != "healthcheck" else {})) for _ in range(9)]
-        assert {run.rc for run in runs} == {0}
-        seconds[phase] = [run.seconds for run in runs]
-    bare = statistics.median(int(line) / 1e9 for line in fresh.out("n1", loop).splitlines())
+    for line in lines:
+        phase, rc, nanoseconds = line.split()
+        assert rc == "0", line
+        seconds.setdefault(phase, []).append(int(nanoseconds) / 1e9)
+    bare = statistics.median(seconds.pop("bare"))
     ratios = {phase: statistics.median(found) / bare for phase, found in seconds.items()}
     print("times a bare interpreter:", {phase: round(ratio, 1) for phase, ratio in ratios.items()})
-    assert all(ratio < 8 for ratio in ratios.values()), (bare, seconds)
+    assert set(ratios) == set(PHASES) and all(ratio < 8 for ratio in ratios.values()), (bare, seconds)
     assert fresh.events("n1") == [] and fresh.evidence("n1") == [] and fresh.stuck("n1") == []
     assert not fresh.drained("n1") and fresh.state(job) == "RUNNING"
     fresh.exec(CTL, ["scancel", str(job)])

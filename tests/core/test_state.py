@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from slurm_gpuhealth import supervise
 from slurm_gpuhealth.errors import StateError
 from slurm_gpuhealth.model import Ack, Incident, Subject
 from slurm_gpuhealth.state import State, write_atomic
@@ -109,3 +110,38 @@ def test_names_skips_temporaries(state, tmp_path):
     (tmp_path / "var/lib/gpuhealth/spool/.2.json.99.tmp").write_text(json.dumps({}))
     assert state.names("spool") == ["1.json"]
     assert state.names("no-such") == []
+
+
+def test_child_left_behind_does_not_hold_the_lock(tmp_path):
+    """One that no signal ends would keep the node's lock as long as it lives."""
+    first, second = State(str(tmp_path)), State(str(tmp_path))
+    assert first.lock(1)
+    child = supervise.start("sleeper", lambda spec, emit: time.sleep(2), None, 5)
+    time.sleep(0.2)
+    first.unlock()
+    assert second.lock(0.2)
+    second.unlock()
+    supervise.gather([child], until=time.monotonic(), grace=0.1)
+
+
+def test_incidents_are_kept_in_run_while_the_disk_refuses(state, tmp_path):
+    """Each round would open the same incident anew otherwise; the disk's own file counts again once it was written."""
+    state.save_incidents([Incident("a")], [])
+    folder = tmp_path / "var/lib/gpuhealth/incidents.json"
+    folder.unlink()
+    folder.mkdir()      # a rename onto it fails
+    with pytest.raises(StateError):
+        state.save_incidents([Incident("b")], [])
+    assert [item.id for item in State(str(tmp_path)).incidents()[0]] == ["b"]
+    folder.rmdir()
+    state.save_incidents([Incident("b"), Incident("c")], [])
+    assert [item.id for item in State(str(tmp_path)).incidents()[0]] == ["b", "c"]
+    assert not (tmp_path / "run/gpuhealth/incidents.json").exists()
+
+
+def test_what_was_set_aside_is_no_entry(state, tmp_path):
+    """A spool entry that cannot be read is met once, not by each hook for ever."""
+    (tmp_path / "var/lib/gpuhealth/spool").mkdir(parents=True)
+    (tmp_path / "var/lib/gpuhealth/spool/1.json").write_text("{")
+    assert state.read("1.json", state.folder + "/spool") == {}
+    assert state.names("spool") == []

@@ -1,4 +1,5 @@
 """A child is never waited for past its deadline, and what it said is never lost."""
+import errno
 import os
 import signal
 import time
@@ -161,3 +162,23 @@ def test_never_acts_as_root_for_a_user():
     result = supervise.call(lambda spec, emit: emit("ran", None), None, 5, as_user=supervise.AsUser(0))
     assert result.status.outcome == "failed"
     assert result.records == []
+
+
+def test_child_that_cannot_be_started_has_failed(monkeypatch):
+    """No pids left (a user's fork bomb): what children do must not keep the drain behind it from being tried."""
+    open_before = len(os.listdir("/proc/self/fd"))
+
+    def no_fork():
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+    monkeypatch.setattr(os, "fork", no_fork)
+    result = supervise.call(lambda spec, emit: None, None, 1, name="x")
+    assert (result.status.outcome, result.records) == ("failed", [])
+    assert "could not be started" in result.status.detail
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_child_without_a_parent_ends_by_itself():
+    """When the worker is killed, nobody watches its children any more."""
+    child = supervise.start("x", lambda spec, emit: emit("left", signal.alarm(0)), None, 2)
+    result = supervise.gather([child])["x"]
+    assert 100 < dict(result.records)["left"] < 600

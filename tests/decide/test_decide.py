@@ -275,6 +275,9 @@ def test_kill_task_failed_is_put_right():
     assert args(plan, "restore-reason")["reason"] == OPEN.reason
     quiet = decide([], situation("healthcheck", node_record=record, incidents=(OPEN,)), policy())
     assert args(quiet, "restore-reason")["reason"] == OPEN.reason
+    later = OPEN._replace(id="f", code="GH-GPU-BAD", reason="GH-GPU-BAD gpu5 unusable", drained=False)
+    quiet = decide([], situation("healthcheck", node_record=record, incidents=(OPEN, later)), policy())
+    assert args(quiet, "restore-reason")["reason"] == OPEN.reason
     alone = decide([XID79], situation("healthcheck", node_record=record, jobs=()), policy())
     assert "restore-reason" not in kinds(alone)
 
@@ -302,6 +305,18 @@ def test_same_gpu_is_the_same_incident():
         assert "evidence" not in kinds(plan)
 
 
+def test_what_came_together_is_one_incident():
+    """An incident stands for all faults it was opened for: the second of two lost GPUs does not open one each round."""
+    record = NodeRecord("n1", ("DRAIN",), OPEN.reason)
+    lost = [Finding("GH-GPU-LOST", "fatal", GPU3), Finding("GH-GPU-LOST", "fatal", Subject("gpu", 5, "GPU-5")), GONE]
+    both = OPEN._replace(also=("GH-XID79|gpu5", "GH-MNT-GONE|/data"))
+    for known, new in ((OPEN, True), (both, False)):
+        plan = decide(lost, situation("healthcheck", node_record=record, jobs=(), incidents=(known,)), policy())
+        assert ("incident" in kinds(plan), "evidence" in kinds(plan)) == (new, new)
+    plan = decide(lost, situation("healthcheck", node_record=record, jobs=(), incidents=(OPEN,)), policy())
+    assert args(plan, "incident")["subject"] == "gpu5"      # what is new, not what is worst
+
+
 def test_another_boot_is_another_incident():
     plan = decide([XID79], situation("healthcheck", boot_id="b2", jobs=(), incidents=(OPEN,)), policy())
     assert "evidence" in kinds(plan)
@@ -312,6 +327,28 @@ def test_undrained_incident_is_tried_again():
     waiting = OPEN._replace(drained=False)
     plan = decide([], situation("healthcheck", jobs=(), incidents=(waiting,)), policy())
     assert "drain" in kinds(plan) and "evidence" not in kinds(plan)
+
+
+def test_undrained_incident_stops_the_next_job_too():
+    """The drain has not got through yet and a job comes: what the log said once holds for its prolog as well."""
+    waiting = OPEN._replace(drained=False)
+    plan = decide([], situation("prolog", job=job(), jobs=(job(),), incidents=(waiting,)), policy())
+    assert plan.exit_code == 1 and {"drain", "requeue"} <= set(kinds(plan))
+    assert decide([], situation("epilog", job=job(), incidents=(waiting,)), policy()).actions == ()
+
+
+def test_undrained_incident_can_be_acknowledged():
+    """An ack, or a severity of the site, holds for a fault that waits for its drain as for one that is seen."""
+    waiting = OPEN._replace(drained=False)
+    ack = Ack("GH-XID79", "gpu3", 3000.0)
+    plan = decide([], situation("healthcheck", jobs=(), incidents=(waiting,), acks=(ack,)), policy())
+    assert "drain" not in kinds(plan)
+
+
+def test_counter_that_rose_is_tried_again():
+    """A counter is compared with the last round's: the round after the one that could not drain sees no rise."""
+    ecc = Incident("e", "b1|GH-ECC-UNC|gpu3", "b1", "GH-ECC-UNC", GPU3, 900.0)
+    assert "drain" in kinds(decide([], situation("healthcheck", jobs=(), incidents=(ecc,)), policy()))
 
 
 def test_repaired_meanwhile_is_not_drained():

@@ -2,6 +2,8 @@
 import json
 import os
 import stat
+import sys
+import time
 
 import pytest
 
@@ -200,8 +202,12 @@ def test_requeue_of_an_epilog_is_spooled(node):
     node.hook("prolog", 7)
     node.xid(79, 3, age=1)
     node.add_job(7, **failed)
-    node.slurm.set(deny=False, away=0)
+    node.slurm.set(away=-1)
     node.hook("epilog", 7)
+    assert node.slurm.job(7)["restarts"] == 0
+    node.slurm.set(away=0)
+    node.hook("healthcheck")
+    node.hook("healthcheck")
     assert node.slurm.job(7)["restarts"] == 1
 
 
@@ -239,6 +245,112 @@ def test_brake_holds_back_the_second_node(node):
     assert len(alerts) == 1
     node.hook("healthcheck")
     assert len([event for event in node.events("brake") if event["action"] == "alert"]) == 1
+
+
+def test_two_lost_gpus_are_one_incident(node):
+    """Faults that are found together have one incident and one evidence folder, however many rounds see them."""
+    node.lose(3)
+    node.lose(5)
+    for _ in range(3):
+        node.hook("healthcheck")
+    assert len(node.incidents()) == len(node.evidence()) == 1
+    assert node.slurm.node("n1")["reason"].startswith("GH-GPU-LOST gpu3+1")
+
+
+def test_fault_that_comes_later_has_its_own_incident(node):
+    """A second GPU that is lost while the node is drained for the first opens one incident more, and only one."""
+    node.lose(3)
+    node.hook("healthcheck")
+    node.lose(5)
+    for _ in range(3):
+        node.hook("healthcheck")
+    assert [item["subject"]["index"] for item in node.incidents()] == [3, 5]
+    assert len(node.evidence()) == 2
+
+
+def test_fault_that_is_over_is_not_found_again_by_an_epilog(node):
+    """A GPU elsewhere was reset and the node resumed while a job ran: its epilog reads the old line and drains not."""
+    node.add_job(7)
+    node.hook("prolog", 7)
+    node.xid(95, 5, text="Uncontained: SBE LRF")
+    node.hook("healthcheck")
+    assert node.slurm.node("n1")["reason"].startswith("GH-XID95 gpu5")
+    node.slurm.add_node("n1")       # as an administrator left it
+    node.hook("healthcheck")
+    assert node.incidents()[0]["closed"]
+    node.add_job(7, states=["COMPLETED"])
+    node.hook("epilog", 7)
+    assert "DRAIN" not in node.slurm.node("n1")["state"] and len(node.incidents()) == 1
+
+
+def test_prolog_that_takes_its_drain_back_does_not_fail(node):
+    """Two nodes drain for the outage at one moment and the other one was first: exit 1 would drain this one again."""
+    node.config["mounts"] = [{"path": "/data", "type": ["nfs4"]}]
+    node.save()
+    node.add_job(7)
+    scontrol = node.path("/usr/bin/scontrol")
+    os.rename(scontrol, scontrol + ".real")
+    # The other node's drain arrives just before ours does.
+    node.write({"/usr/bin/scontrol": """#!%s -IS
+import json, os, sys, time
+here = os.path.dirname(os.path.abspath(__file__))
+if "State=DRAIN" in sys.argv:
+    with open(here + "/cluster.json") as handle:
+        cluster = json.load(handle)
+    cluster["nodes"]["n2"].update(state=["IDLE", "DRAIN"], reason="GH-MNT-GONE /data absent [ev=abc123]",
+                                  reason_user="root", reason_time=int(time.time()) - 5)
+    with open(here + "/cluster.json", "w") as handle:
+        json.dump(cluster, handle)
+os.execv(here + "/scontrol.real", [here + "/scontrol"] + sys.argv[1:])
+""" % sys.executable})
+    os.chmod(scontrol, 0o755)
+    assert node.hook("prolog", 7)[0] == 0
+    assert "DRAIN" not in node.slurm.node("n1")["state"]
+    assert {"brake", "send-back"} <= set(kinds(node)) and "requeue" not in kinds(node)
+
+
+def test_late_once_and_late_much_later_is_not_late_twice(node):
+    """A round that answered in between ends the count, also where only prologs run."""
+    state = node.path("/var/lib/gpuhealth/node.json")
+    node.write({"/var/lib/gpuhealth/node.json": json.dumps({"rounds": {"nvml": 1}})})
+    node.add_job(7)
+    assert node.hook("prolog", 7)[0] == 0
+    with open(state) as handle:
+        assert json.load(handle)["rounds"] == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become the job's user")
+def test_each_look_that_fails_sends_the_job_further_back(node, tmp_path):
+    """A checkpoint folder that cannot be looked at sends a restarted job back, later with each try."""
+    folder = tmp_path / "ckpt"
+    folder.mkdir(0o700)
+    comment = "gpuhealth:ckpt=%s" % folder
+    for _ in range(2):
+        node.add_job(7, comment=comment, restarts=1)
+        assert node.hook("prolog", 7, SLURM_JOB_RESTART_COUNT="1", SLURM_JOB_COMMENT=comment)[0] == 0
+    assert [event["detail"]["start_in"] for event in node.events("send-back")] == [120, 240]
+
+
+def test_spooled_requeue_is_dropped_in_a_milder_mode(node):
+    """A site that went back to observe does not get a requeue that was decided before."""
+    node.add_job(7, states=["FAILED"], exit_code="1:0", reason="NonZeroExitCode")
+    entry = {"v": 1, "kind": "requeue", "args": {"job": 7, "restart": 0, "tag": "7.0"}, "time": time.time(),
+             "boot_id": "0" * 32, "incident": "", "job": {"id": 7, "partition": "main", "restart": 0}}
+    node.write({"/var/lib/gpuhealth/spool/1-a.json": json.dumps(entry)})
+    node.config["mode"] = "drain"
+    node.save()
+    node.hook("healthcheck")
+    assert node.slurm.job(7)["restarts"] == 0
+    assert "dropped: the mode is drain" in node.events("spool")[0]["detail"]["why"]
+
+
+def test_answer_goes_with_the_job(node):
+    """What prolog left for a restarted job does not stay in /run after its end."""
+    node.add_job(7)
+    node.hook("prolog", 7)
+    node.write({"/run/gpuhealth/job-7.json": "{}"})
+    node.hook("epilog", 7)
+    assert not os.path.exists(node.path("/run/gpuhealth/job-7.json"))
 
 
 def broken(node, tmp_path, text):

@@ -74,6 +74,15 @@ def test_a_node_that_was_resumed_is_not_out():
         assert found["out"] == [] and found["drains"]["resumed"] == 1
 
 
+@pytest.mark.parametrize("back", [
+    event("finding", when=60, action="closed", detail={"seen": "node was resumed"}),
+    event("brake", when=2, detail={"taken_back": True})])
+def test_a_node_that_came_back_otherwise_is_not_out(back):
+    """Resumed by hand with scontrol (its incident is closed then), or given back by the brake."""
+    found = aggregate.aggregate(story() + [back])
+    assert found["out"] == [] and found["drains"]["resumed"] == 0
+
+
 def test_a_requeue_that_two_nodes_saw_counts_once():
     """The hooks of two nodes of one job tell of one requeue."""
     twice = story() + [event("requeue", "n3", when=3, job=7, restart=0, detail={"gpus": 4, "fault_time": NOW + 3})]
