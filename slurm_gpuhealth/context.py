@@ -21,6 +21,7 @@ class Context:
         self.memory = state.read("node.json")
         self.incidents, self.acks = state.incidents()
         self.job = None
+        self.early_boot_id = ""     # before the Facts are there
         self.facts = self.situation = self.plan = None
         self.findings = ()
         self.gathered = None
@@ -36,7 +37,7 @@ class Context:
 
     @property
     def boot_id(self):
-        return self.facts.boot_id if self.facts is not None else ""
+        return self.facts.boot_id if self.facts is not None else self.early_boot_id
 
     def time_left(self, reserve=0.0):
         """Seconds until this hook must be over, less `reserve`; never below zero."""

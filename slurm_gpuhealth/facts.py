@@ -39,12 +39,14 @@ def is_known(value):
     return not isinstance(value, Unknown)
 
 
-SourceStatus = namedtuple("SourceStatus", "name outcome seconds detail pid rounds", defaults=(0.0, "", None, 0))
+SourceStatus = namedtuple("SourceStatus", "name outcome seconds detail pid rounds starved",
+                          defaults=(0.0, "", None, 0, False))
 SourceStatus.__doc__ = """How reading one source went.
 
 outcome: "ok"; "late" (no answer by its deadline; what came until then is kept); "hung" (its child is in D
 state, or a child of an earlier round still is); "failed" (it said why in detail); "skipped".
 rounds: how many rounds in a row, this one included, were late or hung. pid: of the child left behind.
+starved: late because it was given hardly any processor time: says nothing about the source, and counts no round.
 """
 
 Gpu = namedtuple(

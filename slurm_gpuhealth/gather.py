@@ -150,6 +150,8 @@ def _count_rounds(result, before):
     status = result.status
     if status.outcome not in ("late", "hung"):
         return result._replace(status=status._replace(rounds=0))
+    if status.starved:
+        return result._replace(status=status._replace(rounds=min(before, 1)))
     return result._replace(status=status._replace(rounds=before + 1 + status.rounds))
 
 

@@ -70,12 +70,18 @@ def run(phase, env, root, started, tell, last_words=0.3):
 
 def _look(ctx):
     """What lies in /etc: {kind: plain} of as much as could be seen within `deadlines.config`."""
+    from slurm_gpuhealth.probes import node
+    ctx.early_boot_id = node.read_node(ctx.root)["boot_id"]
+    if ctx.still_left("config"):
+        return {}           # the one before still hangs there
     try:
         looking = supervise.start("config", look, _about(ctx), ctx.cfg["deadlines"]["config"])
     except OSError:
         return {}           # no pids, no memory: as if /etc did not answer
     preload(ctx.phase)      # on the other core
-    return dict(supervise.gather([looking], grace=0.2)["config"].records)
+    result = supervise.gather([looking], grace=0.2)["config"]
+    ctx.remember_left("config", result.status.pid)
+    return dict(result.records)
 
 
 def _about(ctx):

@@ -29,6 +29,7 @@ AsUser.__doc__ = """Whom a child becomes. gid None: the user's own, looked up in
 space; cpu_seconds: processor time."""
 
 MAX_RECORDS_BYTES = 32 << 20   # more than this from one child is a fault of the child
+_MAX_LOOKS = 6                 # at a killed process that is not in D
 _KILL_WAIT = 0.25              # how long to look whether SIGKILL worked; a killed process is gone within that
 _ORPHAN = 120                  # seconds after which a child that nobody watches any more ends by itself
 _LOOK_AGAIN = 0.0005           # between two looks whether a child that has said all is gone
@@ -48,7 +49,8 @@ class Child:
         self.outcome = None
         self.detail = ""
         self.stage = "running"              # running -> (ending ->) terminated -> killed -> gone
-        self.eof = False
+        self.eof = self.starved = False
+        self.looks = 0                      # at a process that SIGKILL has not ended yet
         self.left_behind = None             # pid of what no signal ends: this child, or one that it started
         self.next_step = deadline
         self._buffer = b""
@@ -100,16 +102,27 @@ class Child:
             if self.stage == "running":
                 self.outcome = "late"
                 self.detail = "no answer in %.1f s" % (now - self.started)
+                self.starved = _is_starved(self.pid, now - self.started)
+                if self.starved:
+                    self.detail += ", the processors were busy with other things"
             _kill(self.pid, signal.SIGTERM)
             self.stage, self.next_step = "terminated", now + grace
         elif self.stage == "terminated":
             _kill(self.pid, signal.SIGKILL)
             self.stage, self.next_step = "killed", now + _KILL_WAIT
         else:
-            # Alive after SIGKILL: in D now, whatever it was before (a FUSE waiter turns D only when killed).
-            if self.outcome == "late":
-                self.outcome = "hung"
-            self.detail += (", " if self.detail else "") + "no signal ends its process (D state)"
+            # Alive after SIGKILL: in D, whatever it was before (a FUSE waiter turns D only when killed), or a busy
+            # machine has not let it end yet. D must be seen twice: ending takes a moment of it too.
+            found = process_start(self.pid)
+            state = found[0] if found else "X"
+            self.looks += 1
+            if self.looks < (2 if state == "D" else _MAX_LOOKS):
+                self.next_step = now + _KILL_WAIT
+                return
+            if state == "D":
+                if self.outcome == "late":
+                    self.outcome = "hung"
+                self.detail += (", " if self.detail else "") + "no signal ends its process (D state)"
             self.left_behind = self.pid
             _left_here.append(self.pid)
             self.stage = "gone"
@@ -280,7 +293,7 @@ def _close(child):
 
 def _result(child):
     seconds = round(time.monotonic() - child.started, 3)
-    return Result(SourceStatus(child.name, child.outcome, seconds, child.detail, child.left_behind, 0),
+    return Result(SourceStatus(child.name, child.outcome, seconds, child.detail, child.left_behind, 0, child.starved),
                   child.records)
 
 
@@ -338,6 +351,17 @@ def detach(func, spec, seconds):
         func(spec)
     finally:
         os._exit(0)
+
+
+def _is_starved(pid, elapsed):
+    """True for a process that would run and was given less than half of a processor: the machine is late, not it."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as handle:
+            fields = handle.read().rpartition(b") ")[2].split()
+    except OSError:
+        return False
+    ticks = int(fields[11]) + int(fields[12])       # utime, stime; proc(5)
+    return fields[0] == b"R" and ticks / os.sysconf("SC_CLK_TCK") < elapsed / 2
 
 
 def process_start(pid):

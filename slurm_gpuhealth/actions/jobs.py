@@ -175,18 +175,18 @@ def linger(ctx, args):
     With PrologFlags=Alloc it is slurmctld that launches the batch script, after the prolog; measured on 24.11, the
     job is COMPLETING from the moment of the requeue, and no script is launched any more.
     """
+    ctx.state.unlock()      # the other hooks of this node have better things to do than to wait for this
     until = time.monotonic() + min(_LINGER, ctx.time_left(1.0))
-    settled = time.monotonic() + 0.5
     while time.monotonic() < until:
         time.sleep(0.5)
         try:
-            job = ctx.slurm().job(args["job"], ctx.host)
+            if ctx.slurm().job(args["job"], ctx.host).state != "RUNNING":
+                break
         except SlurmRefused:
-            return      # it is gone altogether
+            break           # it is gone altogether
         except SlurmUnavailable:
             continue
-        if job.state != "RUNNING" and time.monotonic() > settled:
-            return
+    ctx.state.lock(min(1.0, ctx.time_left(1.0)))
 
 
 def renew_start(ctx):

@@ -97,6 +97,22 @@ def test_pid_of_another_process_is_not_ours():
     assert not supervise.still_there(os.getpid(), ticks + 1)
 
 
+def test_starved_child_is_told_from_a_silent_source():
+    """A child that would run and gets no processor says nothing about its source: it counts no round."""
+    def spin(spec, emit):
+        while True:
+            pass
+
+    def start_stopped(spec, emit):
+        os.kill(os.getppid(), 0)
+        time.sleep(60)
+    assert supervise.call(start_stopped, None, 0.3).status.starved is False     # it sleeps: the source is silent
+    many = [supervise.start("spin%d" % n, spin, None, 1.0) for n in range(8 * (os.cpu_count() or 1))]
+    statuses = [result.status for result in supervise.gather(many).values()]
+    assert {status.outcome for status in statuses} == {"late"}      # none is called hung for being slow to die
+    assert sum(status.starved for status in statuses) > len(many) / 2
+
+
 def test_all_run_side_by_side():
     """Three sources that are late together cost one deadline, not three."""
     started = time.monotonic()

@@ -137,6 +137,18 @@ def test_a_log_in_another_form_is_an_error(log):
         log.read()
 
 
+@pytest.mark.parametrize("junk", ["x" * 3000000 + "\n", "junk\n" * 4000], ids=["a-line-without-end", "many-lines"])
+def test_junk_in_the_log_is_passed_over(log, junk):
+    """What a dying disk or a hostile writer leaves in the file must not hide what the kernel says after it."""
+    log.write(DULL)
+    log.read()
+    with open(log.path, "a") as handle:
+        handle.write(junk)
+    log.write(XID)
+    assert log.codes() == [(79, 1)]
+    assert log.codes() == []
+
+
 def test_missing_log_is_an_error(tmp_path):
     """No log: the source fails, and that is said."""
     with pytest.raises(FileNotFoundError):
