@@ -3,7 +3,7 @@
 
     python benchmarks/checkpoint.py [--size-mb 2048] [--folder DIR]
 
-Budgets (DESIGN.md section 8): structure within 50 ms; full 1.8 times as fast as one sha256sum, on two cores. The
+Budgets (docs/contributing.md, Budgets): structure within 50 ms; full 1.8 times as fast as one sha256sum, on two cores. The
 10 GB file is sparse: its structure is that of a real one (1,000 tensors, model and Adam), its data are holes.
 Exit status 1 when over budget.
 """

@@ -13,7 +13,7 @@ Memory: the largest process at its peak (the kernel's own figure, of all process
 it is highest the sum over all of them, once as resident pages (shared ones counted in each) and once with shared pages
 divided up (PSS), which is what the node really gives.
 
-Budget (DESIGN.md section 8): prolog and epilog median 50 ms, 25 MB. Exit status 1 when over it.
+Budget (docs/contributing.md, Budgets): prolog and epilog median 50 ms, 25 MB. Exit status 1 when over it.
 """
 import argparse
 import json

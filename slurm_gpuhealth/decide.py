@@ -40,7 +40,7 @@ EXTERNAL = "external"
 LOOKUPS = ("node", "brake", "job", "jobs")
 NAGIOS = {None: 0, NOTE: 0, WARNING: 1, FATAL: 2, UNREAD: 3}
 
-# How a run must have ended for an epilog to bring it back (facts: a plain requeue resurrects cancelled jobs).
+# How a run must have ended for an epilog to bring it back (a plain requeue resurrects cancelled jobs).
 FAILED = ("failed", "node_fail", "out_of_memory")
 DO_NOT_REQUEUE_EXIT = "93:"     # NVIDIA's resiliency extension: "do not requeue"
 

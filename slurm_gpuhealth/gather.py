@@ -1,7 +1,7 @@
 """Sources -> Facts: start every probe in a child of its own, all at once, and put together what they said.
 
 What an earlier round left behind in D state is not started again while it lives. A source that was late is tried
-once more where there is time (prolog, epilog); late twice in a row is as good as hung (DESIGN.md section 2).
+once more where there is time (prolog, epilog); late twice in a row is as good as hung (docs/design.md).
 """
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _plans(cfg, root, memory, since_job, about, known, expected):
                           "user_facility": cfg["kernel_log_user_facility"]}, limits["kernel_log"], 0),
     }
     if count or expected.origin not in ("config", "gres.conf", "slurm.conf"):
-        # Without persistence mode the first call costs 1 to 3 s a GPU (facts: driver persistence).
+        # Without persistence mode the first call costs 1 to 3 s a GPU (NVIDIA, driver persistence).
         slow = limits["nvml_per_gpu"] * (count or 8)
         plans["nvml"] = ("nvml", {"root": root, "known": known_plain, "minors": list(expected.minors),
                                   "expected": count or None},

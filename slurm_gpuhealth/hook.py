@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 
-# Until the configuration is known. Slurm's own limits are higher (facts: 60 s for the health check).
+# Until the configuration is known. Slurm's own limits are higher (60 s for the health check).
 DEADLINES = {"prolog": 20.0, "epilog": 20.0, "healthcheck": 40.0}
 _LAST_WORDS = 0.3       # seconds between the worker's own deadline and the guard's
 

@@ -5,7 +5,7 @@ from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.catalogue.xid_table import XIDS
 from slurm_gpuhealth.model import EPILOG, HEALTHCHECK
 
-# Counters that only grow, kept as the base for "new since" (facts: ECC, replay).
+# Counters that only grow, kept as the base for "new since".
 COUNTERS = ("ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "ecc_corrected_volatile", "pcie_replay",
             "remap_uncorrected", "retired_pages")
 _SAID_AGAIN = 86400     # a finding that stands is written down once a day, not once a round

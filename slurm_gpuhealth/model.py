@@ -22,7 +22,7 @@ PHASES = (PROLOG, EPILOG, HEALTHCHECK, TASKPROLOG, MANUAL)
 # What a drain does to the jobs that use the faulty thing (catalogue/codes.yaml, key job_action).
 REQUEUE_NOW, LET_FINISH, NO_ACTION = "requeue-now", "let-finish", "none"
 
-# Modes of operation, mildest first (DESIGN.md section 12).
+# Modes of operation, mildest first (docs/design.md).
 OBSERVE, DRAIN, FULL = "observe", "drain", "full"
 
 Subject = namedtuple("Subject", "kind index uuid bdf name", defaults=(None, "", "", ""))

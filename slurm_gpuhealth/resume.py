@@ -179,7 +179,7 @@ def line(text):
 # -- the answer, kept for the job
 
 def record(answer):
-    """The answer file's content (DESIGN.md section 12), plain. path "" means: from the beginning."""
+    """The answer file's content (docs/design.md), plain. path "" means: from the beginning."""
     return {"v": VERSION, "job": answer.job, "restart": answer.restart, "path": answer.path, "step": answer.step,
             "level": answer.level, "passed": [{"path": path, "reason": reason} for path, reason in answer.passed]}
 

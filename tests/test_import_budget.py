@@ -1,4 +1,4 @@
-"""The hot path imports the standard library's small modules and nothing else (DESIGN.md section 8)."""
+"""The hot path imports the standard library's small modules and nothing else (docs/contributing.md, Budgets)."""
 import os
 import subprocess
 import sys

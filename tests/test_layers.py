@@ -18,7 +18,7 @@ LAYERS = {
     "hook": 6, "cli": 6, "report": 5, "train": 6, "setup": 5,
 }
 
-# Modules that decide: no file, no clock, no program, no randomness (STYLE: a check is pure).
+# Modules that decide: no file, no clock, no program, no randomness.
 PURE = ("checks", "decide", "reason", "resume", "render", "model", "facts", "parse")
 IMPURE_MODULES = {"os", "time", "subprocess", "socket", "random", "logging", "pathlib", "shutil", "tempfile", "select",
                   "signal", "threading", "datetime", "syslog", "platform", "pwd", "glob"}

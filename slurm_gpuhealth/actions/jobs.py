@@ -114,7 +114,7 @@ def _record_requeue(ctx, job, args, tries, delay, asked):
 
 
 def _set_start(ctx, job, delay):
-    """Bring the start forward; Slurm's own is 121 s away (facts: cred_expire). The epoch time, or None."""
+    """Bring the start forward; Slurm's own is 121 s away (cred_expire + 1). The epoch time, or None."""
     try:
         ctx.slurm().set_start(job, delay)
     except (SlurmRefused, SlurmUnavailable) as exc:

@@ -1,6 +1,6 @@
 """The slow part of the evidence, nvidia-bug-report.sh, long after the hook is over.
 
-A process that a hook leaves behind may be ended with it (facts: epilog on 24.11), so it is started by
+A process that a hook leaves behind may be ended with it, so it is started by
 systemd-run where that exists; elsewhere word is left, and the next `gpuhealth evidence slow` does it.
 """
 from __future__ import annotations

@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 
 PREFIX = "gpuhealth:"
-MAX_TOKEN = 512         # bytes of one token (DESIGN.md section 5)
+MAX_TOKEN = 512         # bytes of one token (docs/design.md)
 MAX_COMMENT = 1024      # bytes of a comment that slurmctld takes (measured on 22.05, 24.11, 26.05)
 
 USER_KEYS = ("ckpt", "requeue", "max-restarts", "total-steps", "when-none")

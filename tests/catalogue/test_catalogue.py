@@ -76,7 +76,7 @@ def test_a_bad_entry_is_refused():
 
 
 def test_what_users_cause_never_drains():
-    """13, 31, 43, 45 and their like drain nothing by themselves (facts: gpu-pitfalls 12)."""
+    """13, 31, 43, 45 and their like drain nothing by themselves."""
     for number in (8, 11, 13, 25, 31, 43, 45, 68, 69, 108, 109, 137):
         entry = catalogue.xid(number)
         assert (entry.action, entry.job_action, entry.severity) == ("note", "none", "note"), number
