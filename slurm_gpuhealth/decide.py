@@ -94,6 +94,11 @@ def fault_key(finding):
     return "%s|%s" % (finding.code, subject_key(finding.subject))
 
 
+def in_words(finding):
+    """What is wrong, for the job's user: "gpu3 fell off bus"."""
+    return ("%s %s" % (subject_key(finding.subject), grammar.detail_text(finding))).strip()
+
+
 def incident_key(boot_id, finding):
     """What makes two findings the same incident: boot, code and subject."""
     return "%s|%s" % (boot_id, fault_key(finding))
@@ -374,7 +379,7 @@ class _Fault:
             if job.declared is None and not self.policy["resume"]["requeue_undeclared"]:
                 actions.append(self.job_event(job, "declared no checkpoint: it runs on"))
                 continue
-            actions += self.bring_back(job, "cannot go on: " + hit[0].code)
+            actions += self.bring_back(job, in_words(hit[0]))
         return actions
 
     def bring_back(self, job, why):

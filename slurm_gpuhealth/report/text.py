@@ -109,8 +109,8 @@ def _jobs(report, listed):
         restarts["started_over"], restarts["passed_over"], _s(restarts["passed_over"])))
     lines += _spread(restarts["seconds_from_fault"], "from the fault to the restart")
     if lost["known"] or lost["unknown"]:
-        lines.append("  GPU-hours between the last checkpoint and the fault: %.1f%s" % (
-            lost["total"], "" if not lost["unknown"] else " (not known for %d of %d requeues)" % (
+        lines.append("  GPU-hours between the last checkpoint and the fault: %s%s" % (
+            "%.1f" % lost["total"] if lost["total"] >= 1 or not lost["total"] else "%.3f" % lost["total"], "" if not lost["unknown"] else " (not known for %d of %d requeues)" % (
                 lost["unknown"], lost["known"] + lost["unknown"])))
     for row in restarts["jobs"][-listed:]:
         lines += _restart(row)
