@@ -3,8 +3,8 @@
 
     python benchmarks/checkpoint.py [--size-mb 2048] [--folder DIR]
 
-Budgets (docs/contributing.md, Budgets): structure within 50 ms; full 1.8 times as fast as one sha256sum, on two cores. The
-10 GB file is sparse: its structure is that of a real one (1,000 tensors, model and Adam), its data are holes.
+Budgets (docs/contributing.md, Budgets): structure within 50 ms; full 1.8 times as fast as one sha256sum, on two cores.
+The 10 GB file is sparse: its structure is that of a real one (1,000 tensors, model and Adam), its data are holes.
 Exit status 1 when over budget.
 """
 import argparse

@@ -109,9 +109,11 @@ def _jobs(report, listed):
         restarts["started_over"], restarts["passed_over"], _s(restarts["passed_over"])))
     lines += _spread(restarts["seconds_from_fault"], "from the fault to the restart")
     if lost["known"] or lost["unknown"]:
+        total = lost["total"]
+        hours = "%.1f" % total if total >= 1 or not total else "%.3f" % total
+        some = " (not known for %d of %d requeues)" % (lost["unknown"], lost["known"] + lost["unknown"])
         lines.append("  GPU-hours between the last checkpoint and the fault: %s%s" % (
-            "%.1f" % lost["total"] if lost["total"] >= 1 or not lost["total"] else "%.3f" % lost["total"], "" if not lost["unknown"] else " (not known for %d of %d requeues)" % (
-                lost["unknown"], lost["known"] + lost["unknown"])))
+            hours, some if lost["unknown"] else ""))
     for row in restarts["jobs"][-listed:]:
         lines += _restart(row)
     lines += _more(listed, restarts["total"])
