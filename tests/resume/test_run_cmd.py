@@ -265,12 +265,16 @@ def test_signals_reach_the_command(place, name):
     """It is the same process: what Slurm sends arrives there, and no signal is left ignored."""
     number = getattr(signal, "SIG" + name)
     script = "trap 'echo got; exit 5' %s; echo ready; while :; do sleep 0.05; done" % name
-    child = subprocess.Popen([sys.executable, "-IS", "-c", MAIN, "--", "bash", "-c", script], env=place.env(),
-                             stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(number)
-    assert child.communicate(timeout=20)[0] == "got\n"
-    assert child.returncode == 5
+    # These tests may themselves run with a signal ignored (nohup), and a shell cannot trap one that it inherited so.
+    with subprocess.Popen([sys.executable, "-IS", "-c", MAIN, "--", "bash", "-c", script], env=place.env(), text=True,
+                          stdout=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(number)
+            assert child.communicate(timeout=20)[0] == "got\n"
+            assert child.returncode == 5
+        finally:
+            child.kill()
 
 
 def test_outside_of_a_job_the_command_runs(place):
