@@ -37,8 +37,8 @@ def environments(fresh: Cluster) -> dict[str, dict[str, str]]:
     for phase in ("prolog", "epilog"):
         fresh.write("n1", f"/usr/libexec/gpuhealth-test-{phase}", "#!/bin/sh\n"
                     f"cat /proc/self/environ > /run/env.{phase}.$SLURM_JOB_ID\nexec {HOOKS}/{phase}\n", mode="755")
-        fresh.inner.each([node for node in fresh.nodes if node != "n1"], lambda node, phase=phase: fresh.exec(
-            node, ["ln", "-sf", f"{HOOKS}/{phase}", f"/usr/libexec/gpuhealth-test-{phase}"], check=True))
+        for node in fresh.nodes[1:]:
+            fresh.exec(node, ["ln", "-sf", f"{HOOKS}/{phase}", f"/usr/libexec/gpuhealth-test-{phase}"], check=True)
     fresh.slurm_conf(Prolog="/usr/libexec/gpuhealth-test-prolog", Epilog="/usr/libexec/gpuhealth-test-epilog")
     job = start_job(fresh, "true")
     fresh.wait_job(job, "COMPLETED")
