@@ -43,8 +43,14 @@ DEFAULTS: dict = {
         "backend": "auto", "bin_dir": "/usr/bin", "conf": "/etc/slurm/slurm.conf",
         "gres_conf": "/etc/slurm/gres.conf",
     },
-    "checks": {"disabled": []},
-    "limits": {"pcie_gen": {"busy_utilization": 20}},
+    "checks": {"disabled": [], "enabled": []},
+    "limits": {},
+    "links": [],
+    "services": [],
+    "plugins": [],
+    "expected": {"model": [], "vbios": [], "driver": [], "mig": []},
+    "leftover": {"kill": False, "term_seconds": 5},
+    "prometheus": "",
 }
 
 

@@ -11,7 +11,7 @@ import textwrap
 
 from slurm_gpuhealth.catalogue import generate
 from slurm_gpuhealth.config_defaults import DEFAULTS
-from slurm_gpuhealth.config_keys import CODE, MODES, MOUNT, OVERLAY, TOP, XID
+from slurm_gpuhealth.config_keys import CODE, LINK, MODES, MOUNT, OVERLAY, PLUGIN, TOP, XID
 from slurm_gpuhealth.config_kinds import Keys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,11 +22,16 @@ EXAMPLES = {
     "mounts": "mounts:\n  - {path: /home, type: [nfs, nfs4]}\n  - {path: /scratch, type: [lustre], writable: true}\n",
     "codes": "codes:\n  GH-PCIE-GEN: {severity: fatal}\n  GH-XID48: {job_action: requeue-now}\n",
     "xid": "xid:\n  109: {action: drain}\n  119: {action: drain, job_action: requeue-now}\n",
+    "links": "links:\n  - {name: 'mlx5_*/1', speed: 400}\n  - {name: bond0}\n",
+    "services": "services: [nvidia-persistenced, munge]\n",
+    "plugins": "plugins:\n  - name: scratch-quota\n    command: [/usr/local/sbin/check_quota, --warn, '90']\n"
+               "    phases: [healthcheck]\n    deadline: 5\n    fatal: false\n",
     "nodes": "nodes:\n  - match: login[1-2]\n    set: {expected_gpus: 0}\n  - match: gpu[101-132]\n"
              "    set: {expected_gpus: 4, deadlines: {nvml: 12}}\n",
 }
 
-ENTRIES = {"modes": MODES, "mounts": MOUNT, "codes": CODE, "xid": XID, "nodes": OVERLAY}
+ENTRIES = {"modes": MODES, "mounts": MOUNT, "links": LINK, "plugins": PLUGIN, "codes": CODE, "xid": XID,
+           "nodes": OVERLAY}
 
 YAML_HEAD = """\
 ## slurm-gpuhealth: configuration of this node and, through overlays, of others.

@@ -20,7 +20,9 @@ from slurm_gpuhealth.config_kinds import (
     Text,
     absolute_path,
     host_list,
+    plugin_name,
     reason_code,
+    service_name,
     url_or_empty,
     xid_number,
 )
@@ -76,6 +78,20 @@ MOUNT = Keys([
     Key("network", Choice("auto", "true", "false", flags=True),
         "Whether it is a network file system, which gets the longer deadline; auto goes by the type."),
 ], required=("path",), defaults={"type": [], "writable": False, "network": "auto"})
+
+LINK = Keys([
+    Key("name", Text(), "Port as the kernel names it: mlx5_0/1, mlx5_0 or ib0; * stands for any."),
+    Key("speed", Number(0, 10000, "Gb/s"), "Least speed; 0 takes any."),
+    Key("width", Number(0, 64, whole=True), "Least number of lanes of an InfiniBand port; 0 takes any."),
+], required=("name",), defaults={"speed": 0, "width": 0})
+
+PLUGIN = Keys([
+    Key("name", Text(plugin_name), "Name in findings: letters, digits, - and _."),
+    Key("command", ListOf(Text()), "Program (absolute path, root's own) and its arguments. No shell."),
+    Key("phases", ListOf(Choice("prolog", "epilog", "healthcheck")), "When it runs."),
+    Key("deadline", _SECONDS, "It is ended after so long, and that is a warning."),
+    Key("fatal", Flag(), "Its critical result drains the node; otherwise it warns."),
+], required=("name", "command"), defaults={"phases": ["healthcheck"], "deadline": 10, "fatal": True})
 
 MODES = Keys([
     Key("nodes", Text(host_list), "Host list, for example gpu[001-100,205]."),
@@ -178,8 +194,27 @@ TOP = Keys([
     ]), "Slurm on this node."),
     Key("checks", Keys([
         Key("disabled", ListOf(Text()), "Checks that are not run, by name (`gpuhealth check` lists them)."),
+        Key("enabled", ListOf(Text()), "Checks that are run although they are off by default."),
     ]), "Which checks run."),
-    Key("limits", MapOf(None, MapOf(None, Scalar(), "LIMIT"), "CHECK"), "Limits of single checks, by check."),
+    Key("limits", MapOf(None, MapOf(None, Scalar(), "LIMIT"), "CHECK"),
+        "Limits of single checks, by check (checks.md lists them)."),
+    Key("links", Lines(LINK), "Network ports that must be up, beside those that were up in an earlier round."),
+    Key("services", ListOf(Text(service_name)), "systemd units that must be active."),
+    Key("plugins", Lines(PLUGIN), "Checks of the site's own: programs."),
+    Key("expected", Keys([
+        Key("model", ListOf(Text()), "Accepted GPU models; a part of the name is enough. [] takes any."),
+        Key("vbios", ListOf(Text()), "Accepted VBIOS versions. [] takes any."),
+        Key("driver", ListOf(Text()), "Accepted driver versions, also only their beginning (550.90). [] takes any."),
+        Key("mig", ListOf(Text()), "MIG profiles that each GPU must show, as often as they are named; [off] for MIG"
+            " switched off. [] takes any."),
+    ]), "What the GPUs of a node must be."),
+    Key("leftover", Keys([
+        Key("kill", Flag(), "Epilog ends processes that a job left on its GPUs."),
+        Key("term_seconds", Number(0, 60, "s"), "Between SIGTERM and SIGKILL for these."),
+    ]), "Processes that hold a GPU after their job."),
+    Key("prometheus", Text(absolute_path, empty=True),
+        "File that the health check writes for node_exporter's textfile collector, for example"
+        " /var/lib/prometheus/node-exporter/gpuhealth.prom; empty for none."),
     Key("nodes", Lines(None),
         "Other settings for some nodes: entries of match (host list) and set (any of the keys above). Later"
         " entries win."),

@@ -311,6 +311,16 @@ def xid_number(text):
     return "" if _WHOLE.match(text) and 0 < int(text) < 10000 else "not an Xid number"
 
 
+def service_name(text):
+    """The name of a systemd unit."""
+    return "" if re.match(r"[A-Za-z0-9][\w.@:-]{0,200}\Z", text, re.ASCII) else "not the name of a service"
+
+
+def plugin_name(text):
+    """A short word."""
+    return "" if re.match(r"[A-Za-z0-9][\w-]{0,31}\Z", text, re.ASCII) else "letters, digits, - and _, at most 32"
+
+
 def url_or_empty(text):
     """An http or https URL, or nothing."""
     return "" if not text or re.match(r"https?://[^/\s]+\S*\Z", text) else "must be a URL with http:// or https://"

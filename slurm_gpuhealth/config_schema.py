@@ -15,6 +15,7 @@ import yaml
 from slurm_gpuhealth import __version__, config, paths
 from slurm_gpuhealth.config_defaults import DEFAULTS, fresh, overlay
 from slurm_gpuhealth.config_keys import TOP
+from slurm_gpuhealth.config_kinds import nearest
 from slurm_gpuhealth.errors import ConfigError
 from slurm_gpuhealth.parse import hostlist
 
@@ -65,8 +66,8 @@ def read_text(yaml_text, path):
 def problems_of(yaml_text, path, node="", checks=None):
     """All that is wrong with a file: list of "FILE:LINE: text". Empty when it can be used.
 
-    node: name of the node it is compiled for, "" for all of them. checks: names of the checks there are, to
-    find mistakes in checks.disabled and limits; None when not known.
+    node: name of the node it is compiled for, "" for all of them. checks: {check: {limit: default}} of the checks
+    there are, to find mistakes in checks and limits; None when not known.
     """
     try:
         given, problems = read_text(yaml_text, path)
@@ -122,11 +123,39 @@ def contradictions(value, checks=None):
         found.append("notify.command: the program must be an absolute path")
     if not value["resume"]["accepts"]:
         found.append("resume.accepts: must name at least one level")
+    found += _plugin_trouble(value["plugins"])
     if checks is not None:
-        from slurm_gpuhealth.config_kinds import nearest
-        for key, names in (("checks.disabled", value["checks"]["disabled"]), ("limits", value["limits"])):
+        for key, names in (("checks.disabled", value["checks"]["disabled"]), ("limits", value["limits"]),
+                           ("checks.enabled", value["checks"]["enabled"])):
             found += ["%s: no check '%s'%s" % (key, name, nearest(name, checks))
                       for name in names if name not in checks]
+        for name in value["limits"]:
+            if name in checks:
+                found += _limit_trouble(name, value["limits"][name], checks[name])
+    return found
+
+
+def _plugin_trouble(plugins):
+    found, names = [], set()
+    for plugin in plugins:
+        if plugin["name"] in names:
+            found.append("plugins: %s is there twice" % plugin["name"])
+        names.add(plugin["name"])
+        if not plugin["command"] or not plugin["command"][0].startswith("/"):
+            found.append("plugins: %s: the program must be an absolute path" % plugin["name"])
+    return found
+
+
+def _limit_trouble(name, given, known):
+    """What is wrong with the limits of one check. known: {limit: default}."""
+    found = []
+    for key, value in given.items():
+        if key not in known:
+            found.append("limits.%s: no limit '%s'%s" % (name, key, nearest(key, known) if known else
+                                                         " (this check has none)"))
+        elif isinstance(known[key], bool) != isinstance(value, bool) or \
+                isinstance(known[key], (int, float)) != isinstance(value, (int, float)):
+            found.append("limits.%s.%s: must be like %s" % (name, key, json.dumps(known[key])))
     return found
 
 

@@ -23,7 +23,8 @@ class Context:
         self.job = None
         self.early_boot_id = ""     # before the Facts are there
         self.facts = self.situation = self.plan = None
-        self.findings = ()
+        self.findings = ()          # of all checks, each fault once
+        self.seen = ()              # the same before they were merged
         self.gathered = None
         self.expected = None        # facts.Expected, or None: not asked yet, or /etc did not answer
         self.etc_answers = False

@@ -20,6 +20,7 @@ from slurm_gpuhealth.model import (
     HEALTHCHECK,
     LET_FINISH,
     MANUAL,
+    NAMED,
     NOTE,
     OBSERVE,
     PROLOG,
@@ -83,10 +84,10 @@ def weigh(findings, situation, policy):
 
 
 def subject_key(subject):
-    """A subject as one short text: "gpu3", "gpus", "/data", "node"."""
+    """A subject as one short text: "gpu3", "gpus", "/data", "mlx5_0/1", "node"."""
     if subject.kind == "gpu":
         return "gpu%s" % ("?" if subject.index is None else subject.index)
-    return subject.name if subject.kind == "mount" else subject.kind
+    return subject.name if subject.kind in NAMED else subject.kind
 
 
 def fault_key(finding):

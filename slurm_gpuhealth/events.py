@@ -52,7 +52,7 @@ def subject_text(subject):
     if kind == "gpu":
         index = get("index")
         return "gpu%s" % ("?" if index is None else index)
-    return get("name") if kind == "mount" else kind
+    return get("name") if kind in ("mount", "part") else kind
 
 
 def new_id(now=None):

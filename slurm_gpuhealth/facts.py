@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from slurm_gpuhealth.facts_node import RECORDS, Clock
+
 # Why something could not be read.
 ABSENT, UNSUPPORTED, DENIED, TIMEOUT, HUNG, ERROR, NOT_READ = (
     "absent", "unsupported", "denied", "timeout", "hung", "error", "not-read")
@@ -56,14 +58,26 @@ Gpu = namedtuple(
     " ecc_mode ecc_uncorrected_volatile ecc_corrected_volatile ecc_uncorrected_aggregate ecc_corrected_aggregate"
     " remap_corrected remap_uncorrected remap_pending remap_failure retired_pages retired_pending"
     " pcie_width pcie_width_max pcie_gen pcie_gen_max pcie_gen_gpu_max pcie_replay"
-    " temperature power power_limit clock_sm clock_reasons memory_total memory_used recovery_action",
-    defaults=[UNASKED] * 39)  # type: ignore[misc]
+    " temperature power power_limit clock_sm clock_reasons memory_total memory_used recovery_action"
+    # what only some GPUs and drivers have
+    " ecc_locations sram_threshold sram_counts remap_histogram retired_counts unrepairable repair_pending"
+    " inforom vbios part_number nvlinks fabric temperature_memory temperature_limits violations"
+    " clock_memory clock_sm_max clock_app clock_app_default mig_devices accounting",
+    defaults=[UNASKED] * 60)  # type: ignore[misc]
 Gpu.__doc__ = """One GPU as NVML and sysfs show it. Field names say what; each may be an Unknown.
 
 index: gres index (Slurm's). nvml_index: NVML's own order now, or None for a GPU known from before that NVML
 no longer lists. error: None when usable, else an Unknown with the NVML code (15 = GPU_IS_LOST).
 processes: tuple of (pid, used_bytes). *_max of pcie: the most that GPU and slot allow together;
 pcie_gen_gpu_max: the GPU alone. clock_reasons: NVML bit mask.
+ecc_locations: {"volatile_uncorrected": {"dram": n, "sram": n, ...}, ...}. sram_threshold: 1 when NVIDIA's own limit of
+SRAM errors is passed. sram_counts: {name: n}. remap_histogram: {"max", "high", "partial", "low", "none": banks with so
+many spare rows}. retired_counts: {"sbe": n, "dbe": n}. unrepairable: 1 when memory cannot be repaired.
+repair_pending: {"channel": 0 or 1, "tpc": 0 or 1}. inforom: checksum as text, or Unknown with code 14 when it is
+corrupt. nvlinks: tuple of {"link", "state" (1 up), "version", "remote", "errors": {name: n}}. fabric: {"state",
+"status", "health_mask", "health_summary"}. temperature_limits: {"slowdown", "shutdown", "gpu_max", "memory_max": C}.
+violations: {reason: nanoseconds}. clock_app, clock_app_default: {"sm": MHz, "memory": MHz}. mig_devices: tuple of
+profile names ("1g.10gb").
 """
 
 KernelEvent = namedtuple("KernelEvent", "kind code bdf time line count last pid process seq data",
@@ -89,23 +103,31 @@ minors: device minors in gres order (File= of gres.conf), () when it does not sa
 
 KnownGpu = namedtuple("KnownGpu", "index uuid bdf minor serial", defaults=(None, "", "", None, ""))
 
-Baseline = namedtuple("Baseline", "time boot_id driver counters xids", defaults=(None, "", "", None, None))
-Baseline.__doc__ = """What stood before: counters maps a GPU's UUID to {field: number}; xids maps "uuid/code" to the
-job ids that saw it. Of the job (prolog's) in epilog, of the node otherwise."""
+Baseline = namedtuple("Baseline", "time boot_id driver counters xids streaks first_seen links",
+                      defaults=(None, "", "", None, None, None, None, None))
+Baseline.__doc__ = """What stood before, of the job (its prolog's) in epilog, of the node otherwise.
+
+counters: {GPU's UUID, or name of a part: {counter: number}}. Always the node's: xids: {"uuid/code": job ids that saw
+it}; streaks: {key: [rounds in a row, time of the first]} of findings with data["streak"]; first_seen: {key: time} of
+what stands since an earlier round; links: {port: {"speed", "width"}} of ports that were up in a healthy round."""
 
 Facts = namedtuple(
     "Facts",
     "v node time boot_id uptime kernel hostname driver cuda nvml gpu_count gpus expected known_gpus klog"
-                " mounts baseline sources job_gpus",
+                " mounts baseline sources job_gpus"
+                " pci links memory_controllers nvme devices clock processes services plugins phase",
     defaults=(
     1, "", 0.0, "", UNASKED, "", "", UNASKED, UNASKED, UNASKED, UNASKED, (), Expected(), (), UNASKED, (),
-    None, (), ()))
+    None, (), (), UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, ""))
 Facts.__doc__ = """All that was read in one round. gpu_count: what NVML counts, or Unknown. gpus: tuple of Gpu.
 known_gpus: identities saved in healthy rounds. klog: KernelLog or Unknown. mounts: tuple of Mount.
-baseline: Baseline or None. sources: tuple of SourceStatus. job_gpus: gres indices of the job."""
+baseline: Baseline or None. sources: tuple of SourceStatus. job_gpus: gres indices of the job. phase: of the round.
+pci, links, memory_controllers, nvme, devices, processes, services, plugins: tuples of the records of facts_node.py,
+clock: its Clock; each UNASKED where no check of this round needs it."""
 
-_NESTED = {"expected": Expected, "klog": KernelLog, "baseline": Baseline}
-_LISTS = {"gpus": Gpu, "known_gpus": KnownGpu, "mounts": Mount, "sources": SourceStatus, "events": KernelEvent}
+_NESTED = {"expected": Expected, "klog": KernelLog, "baseline": Baseline, "clock": Clock}
+_LISTS = {"gpus": Gpu, "known_gpus": KnownGpu, "mounts": Mount, "sources": SourceStatus, "events": KernelEvent,
+          **RECORDS}
 
 
 def to_plain(value):

@@ -8,16 +8,17 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
+from slurm_gpuhealth import checks, supervise
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth import supervise
 from slurm_gpuhealth.model import HEALTHCHECK
 from slurm_gpuhealth.parse import mountinfo
-from slurm_gpuhealth.probes import node
+from slurm_gpuhealth.probes import SOURCES, node
 
 Gathered = namedtuple("Gathered", "facts cursor left lines")
 Gathered.__doc__ = """facts: Facts. cursor: new log cursor or None. left: children left behind, as State keeps them.
 lines: the kernel-log lines around the events (for the evidence's window)."""
 
+_MANY = ("mounts", "plugins")
 _RESERVE = 1.0      # seconds of the hook kept for deciding and for ending children
 
 
@@ -36,13 +37,13 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
     since_job = state.job(job.id) if job is not None and phase == "epilog" else {}
     if expected is None:
         expected = _without_slurm(cfg, known)
-    plans = _plans(cfg, root, memory, since_job, about, known, expected)
+    plans = {**_plans(cfg, root, memory, since_job, about, known, expected, phase), **_wanted(cfg, phase, root, memory)}
     results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], phase != HEALTHCHECK, asking, meanwhile)
     if asking is not None:
         said = dict(results.pop(asking.name).records).get("expected")
         if said is not None:
             expected = F.from_plain(said, F.Expected)
-            plans = _plans(cfg, root, memory, since_job, about, known, expected)
+            plans.update(_plans(cfg, root, memory, since_job, about, known, expected, phase))
             plans = {name: plan for name, plan in plans.items() if name in results}
             results = {name: results[name] for name in plans}
     rounds = memory.get("rounds", {})
@@ -55,7 +56,7 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
         node=host, time=about["time"], boot_id=boot_id, uptime=about["uptime"], kernel=about["kernel"],
         hostname=about["hostname"], expected=expected, known_gpus=known, baseline=baseline,
         sources=tuple(results[name].status for name in sorted(results)),
-        job_gpus=job.gpus if job is not None else (), **parts)
+        job_gpus=job.gpus if job is not None else (), phase=phase, **parts)
     return Gathered(gathered, cursor, _left(left, results), window)
 
 
@@ -68,7 +69,7 @@ def _without_slurm(cfg, known):
     return F.Expected(F.Unknown(F.TIMEOUT, "Slurm's files did not answer"), "", ())
 
 
-def _plans(cfg, root, memory, since_job, about, known, expected):
+def _plans(cfg, root, memory, since_job, about, known, expected, phase):
     """{source name: (probe module name, spec, deadline, per-GPU extra)}. One entry a mount."""
     limits = cfg["deadlines"]
     known_plain = [F.to_plain(item) for item in known]
@@ -82,7 +83,7 @@ def _plans(cfg, root, memory, since_job, about, known, expected):
         # Without persistence mode the first call costs 1 to 3 s a GPU (NVIDIA, driver persistence).
         slow = limits["nvml_per_gpu"] * (count or 8)
         plans["nvml"] = ("nvml", {"root": root, "known": known_plain, "minors": list(expected.minors),
-                                  "expected": count or None},
+                                  "expected": count or None, "phase": phase},
                          limits["nvml"] + (slow if memory.get("persistence") == 0 else 0), slow)
     for mount in cfg["mounts"]:
         network = mount["network"] is True or (
@@ -90,6 +91,20 @@ def _plans(cfg, root, memory, since_job, about, known, expected):
         plans["mount:" + mount["path"]] = (
             "mounts", {"root": root, "path": mount["path"], "writable": mount["writable"], "types": mount["type"]},
             limits["network_mount"] if network else limits["mount"], 0)
+    return plans
+
+
+def _wanted(cfg, phase, root, memory):
+    """The further sources that a check of this phase needs: as _plans."""
+    plans = {}
+    for name in sorted(checks.sources(cfg, phase)):
+        source = SOURCES[name]
+        probe = __import__("slurm_gpuhealth.probes." + source.module, fromlist=("spec",))
+        spec = probe.spec(cfg, {"root": root, "phase": phase, "known": memory.get("gpus", [])})
+        for part in spec if isinstance(spec, list) else [spec]:     # a list: one child each
+            if part is not None:
+                plans[part.get("source", name)] = (
+                    source.module, part, part.get("deadline", cfg["deadlines"][source.deadline]), 0)
     return plans
 
 
@@ -157,14 +172,12 @@ def _count_rounds(result, before):
 
 def _assemble(plans, results):
     """Facts fields from what the probes said. Each probe module knows how to read its own records."""
-    parts, mounts = {}, []
+    parts: dict = {"mounts": ()}
     for name, (module, spec, _, _) in plans.items():
         probe = __import__("slurm_gpuhealth.probes." + module, fromlist=("assemble",))
-        fields = probe.assemble(results[name].records, spec, results[name].status)
-        if "mounts" in fields:
-            mounts += fields.pop("mounts")
-        parts.update(fields)
-    parts["mounts"] = tuple(mounts)
+        for field, value in probe.assemble(results[name].records, spec, results[name].status).items():
+            # Several children may fill one field (a child a mount, a child a plug-in).
+            parts[field] = parts[field] + tuple(value) if field in _MANY and field in parts else value
     return parts
 
 
@@ -174,7 +187,8 @@ def _baseline(memory, since_job, boot_id):
     if source.get("counters") is None and not memory.get("xids"):
         return None
     return F.Baseline(source.get("time"), source.get("boot_id", boot_id), source.get("driver", ""),
-                      source.get("counters") or {}, memory.get("xids", {}))
+                      source.get("counters") or {}, memory.get("xids", {}), memory.get("streaks", {}),
+                      memory.get("first_seen", {}), memory.get("links", {}))
 
 
 def _left(left, results):

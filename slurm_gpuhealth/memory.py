@@ -3,11 +3,14 @@ from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.catalogue.xid_table import XIDS
-from slurm_gpuhealth.model import EPILOG, HEALTHCHECK
+from slurm_gpuhealth.checks import first_seen_key
+from slurm_gpuhealth.model import EPILOG, HEALTHCHECK, UNREAD
 
 # Counters that only grow, kept as the base for "new since".
-COUNTERS = ("ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "ecc_corrected_volatile", "pcie_replay",
-            "remap_uncorrected", "retired_pages")
+COUNTERS = ("ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "ecc_corrected_volatile",
+            "ecc_corrected_aggregate", "pcie_replay", "remap_uncorrected", "remap_corrected", "retired_pages")
+# Fields of a GPU that hold several counters by name.
+_GROUPS = ("sram_counts", "retired_counts", "violations")
 _SAID_AGAIN = 86400     # a finding that stands is written down once a day, not once a round
 
 
@@ -17,6 +20,53 @@ def counters(facts):
     for gpu in facts.gpus:
         if F.is_known(gpu.uuid) and gpu.uuid:
             found[gpu.uuid] = {name: getattr(gpu, name) for name in COUNTERS if F.is_known(getattr(gpu, name))}
+            for group in _GROUPS:
+                values = getattr(gpu, group)
+                if F.is_known(values):
+                    found[gpu.uuid].update(("%s.%s" % (group, name), number) for name, number in values.items()
+                                           if isinstance(number, int))
+            for link in gpu.nvlinks if F.is_known(gpu.nvlinks) else ():
+                found["%s/nvlink%s" % (gpu.uuid, link["link"])] = _numbers(link.get("errors"))
+    for link in facts.links if F.is_known(facts.links) else ():
+        found[link.name] = _numbers(link.counters)
+    for one in facts.memory_controllers if F.is_known(facts.memory_controllers) else ():
+        found[one.name] = _numbers({"corrected": one.corrected, "uncorrected": one.uncorrected})
+    return {key: values for key, values in found.items() if values}
+
+
+def _numbers(values):
+    return {name: number for name, number in (values or {}).items() if isinstance(number, int)} \
+        if F.is_known(values) else {}
+
+
+def streaks(findings, before, now):
+    """{key: [rounds in a row, time of the first]} of the findings whose data names a "streak", this round counted."""
+    found = {}
+    for finding in findings:
+        key = (finding.data or {}).get("streak")
+        if key:
+            count, first = before.get(key, (0, now))
+            found[key] = [count + 1, first]
+    return found
+
+
+def first_seen(findings, before, now):
+    """{key: time} of what this round sees: since when it stands (key: checks.first_seen_key)."""
+    keys = {first_seen_key(finding) for finding in findings if finding.severity != UNREAD}
+    return {key: before.get(key, now) for key in keys}
+
+
+def links(facts, before):
+    """{port: {"speed", "width"}} of the ports that were ever up in a healthy round, with the most that they had."""
+    if not F.is_known(facts.links):
+        return before
+    found = dict(before)
+    for link in facts.links:
+        if link.state == "up":
+            known = found.get(link.name, {})
+            found[link.name] = {name: max(value, known.get(name, 0)) for name, value in
+                                (("speed", link.speed), ("width", link.width))
+                                if F.is_known(value) and value is not None}
     return found
 
 
@@ -136,8 +186,13 @@ def merged(ctx):
         if facts.gpus:
             new.update(counters=counters(facts), time=facts.time, boot_id=facts.boot_id,
                        driver=facts.driver if F.is_known(facts.driver) else "")
+        new["streaks"] = streaks(ctx.seen, ctx.memory.get("streaks", {}), facts.time)
+        new["first_seen"] = first_seen(ctx.seen, ctx.memory.get("first_seen", {}), facts.time)
+        if not any(finding.severity == "fatal" for finding in ctx.findings):
+            new["links"] = links(facts, ctx.memory.get("links", {}))
     else:
-        for key in ("cursor", "counters", "time", "boot_id", "driver", "clean_rounds"):
+        for key in ("cursor", "counters", "time", "boot_id", "driver", "clean_rounds", "streaks", "first_seen",
+                    "links"):
             if key in on_disk:
                 new[key] = on_disk[key]
     known = identities(facts)

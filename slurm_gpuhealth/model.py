@@ -19,7 +19,7 @@ SEVERITIES = (NOTE, WARNING, UNREAD, FATAL)
 PROLOG, EPILOG, HEALTHCHECK, TASKPROLOG, MANUAL = "prolog", "epilog", "healthcheck", "taskprolog", "manual"
 PHASES = (PROLOG, EPILOG, HEALTHCHECK, TASKPROLOG, MANUAL)
 
-# What a drain does to the jobs that use the faulty thing (catalogue/codes.yaml, key job_action).
+# What a drain does to the jobs that use the faulty thing (catalogue/codes/*.yaml, key job).
 REQUEUE_NOW, LET_FINISH, NO_ACTION = "requeue-now", "let-finish", "none"
 
 # Modes of operation, mildest first (docs/design.md).
@@ -28,11 +28,15 @@ OBSERVE, DRAIN, FULL = "observe", "drain", "full"
 Subject = namedtuple("Subject", "kind index uuid bdf name", defaults=(None, "", "", ""))
 Subject.__doc__ = """What a finding is about.
 
-kind: "gpu" (one GPU), "gpus" (all GPUs of the node), "mount", "node".
+kind: "gpu" (one GPU), "gpus" (all GPUs of the node), "mount", "part" (a named part of the node: a network port, a
+service, an NVSwitch, a disk), "node".
 index: gres index of the GPU (the N of gpuN in Slurm's IDX), or None.
 uuid, bdf: the GPU's UUID and PCI address (dddd:bb:dd.f, lower case), "" where not known.
-name: path of a mount, or "".
+name: path of a mount, name of a part ("mlx5_0/1", "nvidia-fabricmanager", "nvswitch1"), or "".
 """
+
+# Kinds of subject that go by their name.
+NAMED = ("mount", "part")
 
 NODE = Subject("node")
 ALL_GPUS = Subject("gpus")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from slurm_gpuhealth.catalogue import known, lookup, xid_number
-from slurm_gpuhealth.model import REQUEUE_NOW, SEVERITIES
+from slurm_gpuhealth.model import NAMED, REQUEUE_NOW, SEVERITIES
 
 MAX_LENGTH = 200
 # Width of the REASON column of `sinfo -R`.
@@ -21,6 +21,8 @@ SHOWN = 20
 
 _CODE = re.compile(r"(GH(?:-[A-Z][A-Z0-9]*)+)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
 _EVIDENCE = re.compile(r"\[ev=([0-9a-f]{1,40})\]", re.ASCII)
+# Of a code that is about a named part the first word is its name.
+_PART = re.compile(r"(\S+?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
 _SUBJECT = re.compile(r"(gpu[0-9]+|[/~]\S*?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
 # Quotes, backslash, "|" and "`" upset tools that print or split reasons; brackets belong to [ev=...].
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`|\\]")
@@ -74,7 +76,7 @@ def _rank(finding):
 
 
 def subject_text(subject, room=MAX_LENGTH):
-    """How a subject is written in a reason: gpu3, a path, or "" for the node and for all GPUs.
+    """How a subject is written in a reason: gpu3, a path, the name of a part, or "" for the node and for all GPUs.
 
     Of a path longer than `room` characters the tail is kept, behind "~".
     """
@@ -83,7 +85,7 @@ def subject_text(subject, room=MAX_LENGTH):
             return "gpu%d" % subject.index
         # Not known which index: the PCI address is the only name it has. Its domain is nearly always 0000.
         return ("~" + _clean(subject.bdf or subject.uuid)[-10:]).replace(" ", "_")
-    if subject.kind != "mount":
+    if subject.kind not in NAMED:
         return ""
     path = _clean(subject.name).replace(" ", "_")
     if len(path) <= room:
@@ -129,7 +131,7 @@ def parse(reason):
         rest = rest[:mark.start()]
     else:
         rest = rest.partition(" : ")[0]
-    subject = _SUBJECT.match(rest)
+    subject = (_PART if lookup(code.group(1)).subject == "part" else _SUBJECT).match(rest)
     name = subject.group(1) if subject else ""
     detail = rest[subject.end():] if subject else rest
     return code.group(1), name, detail.strip(), mark.group(1) if mark else ""

@@ -26,11 +26,11 @@ def printable(text):
 
 
 def subject(one):
-    """A subject in one word: gpu3, gpus, /data, node."""
+    """A subject in one word: gpu3, gpus, /data, mlx5_0/1, node."""
     if one.kind == "gpu":
         return "gpu%s" % ("?" if one.index is None else one.index) + (
             " (%s)" % one.bdf if one.index is None and one.bdf else "")
-    return one.name if one.kind == "mount" else one.kind
+    return one.name if one.kind in model.NAMED else one.kind
 
 
 def detail(finding):

@@ -96,12 +96,11 @@ def preload(phase):
     import slurm_gpuhealth.evidence.replay  # noqa: F401
 
 
-def preload_checks(cfg):
+def preload_checks(cfg, phase):
     """The same for the checks, while the probes read."""
     from slurm_gpuhealth import checks
-    for name, (module, _, default) in checks.CHECKS.items():
-        if default and name not in cfg["checks"]["disabled"]:
-            __import__("slurm_gpuhealth.checks." + module)
+    for name in checks.names(cfg, phase):
+        __import__("slurm_gpuhealth.checks." + checks.CHECKS[name].module)
 
 
 def node_name(env):
@@ -214,15 +213,17 @@ class _Run:
                 asking = None
         ctx.gathered = gather_facts(ctx.cfg, ctx.phase, ctx.job, ctx.root, ctx.until - _FOR_ACTING[ctx.phase],
                                     ctx.state, ctx.memory, ctx.host, ctx.expected, asking,
-                                    lambda: preload_checks(ctx.cfg))
+                                    lambda: preload_checks(ctx.cfg, ctx.phase))
         ctx.facts = ctx.gathered.facts
         if ctx.gathered.left or ctx.state.left_behind(ctx.facts.boot_id):
             self.keep(lambda: ctx.state.save_left_behind(ctx.facts.boot_id, ctx.gathered.left))
         if memory.rounds(ctx.facts) != ctx.memory.get("rounds", {}):
             ctx.dirty.add("memory")     # also back to none: late now and late next week are not two in a row
         ctx.facts = memory.with_xid_jobs(ctx)
-        from slurm_gpuhealth.evidence.replay import findings_of
-        ctx.findings = findings_of(ctx.facts, ctx.cfg, ctx.phase)
+        from slurm_gpuhealth import checks
+        results = checks.run_checks(ctx.facts, ctx.cfg, ctx.phase)
+        ctx.seen = [finding for result in results for finding in result.findings]
+        ctx.findings = checks.merge(results)    # as evidence.replay.findings_of does
         for note in ctx.state.notes:
             ctx.say_once("state", note, code="GH-SELF")
 

@@ -29,7 +29,7 @@ import slurm_gpuhealth.actions.jobs
 from slurm_gpuhealth import checks
 from slurm_gpuhealth.evidence import replay
 for name in checks.CHECKS:
-    __import__("slurm_gpuhealth.checks." + checks.CHECKS[name][0], fromlist=("check",))
+    __import__("slurm_gpuhealth.checks." + checks.CHECKS[name].module, fromlist=("check",))
 print("\\n".join(sorted(sys.modules)))
 """
 

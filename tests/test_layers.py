@@ -8,7 +8,7 @@ ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 # Layer of each module, longest matching prefix wins. A module may import from its own layer and below.
 LAYERS = {
-    "": 0, "errors": 0, "model": 0, "facts": 0, "paths": 0,
+    "": 0, "errors": 0, "model": 0, "facts": 0, "facts_node": 0, "paths": 0,
     "parse": 1, "catalogue": 1, "reason": 1, "config": 1, "config_defaults": 1, "resume": 2,
     "config_keys": 1, "config_kinds": 1, "config_schema": 3, "config_docs": 3,
     "checks": 2, "decide": 2, "render": 2,

@@ -1,9 +1,9 @@
-"""Reason codes. Generated from codes.yaml (2026-11-30) by catalogue/generate.py: do not edit."""
+"""Reason codes. Generated from codes/*.yaml (2026-11-30) by catalogue/generate.py: do not edit."""
 from collections import namedtuple
 
 Code = namedtuple(
     "Code", "code title layer severity job_action recoverable subject fixer seen_once detail short rank")
-Code.__doc__ = """One reason code; for the fields see the head of codes.yaml. rank 0 leads a reason."""
+Code.__doc__ = """One reason code; for the fields see codes/README.md. rank 0 leads a reason."""
 
 CODES = {
     'GH-XID': Code(

@@ -1,4 +1,4 @@
-"""Makes codes_table.py, xid_table.py and docs/codes.md from codes.yaml and xid.yaml.
+"""Makes codes_table.py, xid_table.py and docs/codes.md from codes/*.yaml and xid.yaml.
 
     python -m slurm_gpuhealth.catalogue.generate            write them
     python -m slurm_gpuhealth.catalogue.generate --check    exit 1 when one is not up to date
@@ -20,7 +20,9 @@ DOCS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs")
 LAYERS = ("hardware", "driver", "framework", "data", "scheduling", "external")
 SEVERITIES = ("fatal", "unknown", "warning", "note")
 JOB_ACTIONS = ("requeue-now", "let-finish", "none")
-SUBJECTS = ("gpu", "gpus", "mount", "node", "job")
+SUBJECTS = ("gpu", "gpus", "mount", "part", "node", "job")
+# When the facts about the reason codes were last gone through.
+CODES_AS_OF = "2026-11-30"
 FIXERS = {
     "hardware": "hardware service", "admin": "the cluster's admins", "storage": "whoever runs the storage",
     "user": "the job's user", "developer": "the developers of this program",
@@ -28,12 +30,12 @@ FIXERS = {
 ACTIONS = ("drain", "note", "ignore")
 
 CODES_HEAD = '''\
-"""Reason codes. Generated from codes.yaml (%(as_of)s) by catalogue/generate.py: do not edit."""
+"""Reason codes. Generated from codes/*.yaml (%(as_of)s) by catalogue/generate.py: do not edit."""
 from collections import namedtuple
 
 Code = namedtuple(
     "Code", "code title layer severity job_action recoverable subject fixer seen_once detail short rank")
-Code.__doc__ = """One reason code; for the fields see the head of codes.yaml. rank 0 leads a reason."""
+Code.__doc__ = """One reason code; for the fields see codes/README.md. rank 0 leads a reason."""
 
 CODES = {
 '''
@@ -57,9 +59,20 @@ XIDS = {
 
 
 def load_source(name):
-    """The parsed YAML source `name` (codes.yaml or xid.yaml) beside this file."""
+    """The parsed YAML source `name` (xid.yaml) beside this file."""
     with open(os.path.join(HERE, name), encoding="utf-8") as handle:
         return yaml.safe_load(handle)
+
+
+def load_codes():
+    """All of codes/*.yaml as one: {"as_of": date, "codes": {code: entry}}, in the order of the files' names, which
+    is the order in which codes lead a reason. A code that is there twice is a DataError."""
+    folder, codes = os.path.join(HERE, "codes"), {}
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".yaml")):
+        for code, entry in load_source(os.path.join("codes", name))["codes"].items():
+            _must(code not in codes, "%s in %s" % (code, name), "is there twice")
+            codes[code] = entry
+    return {"as_of": CODES_AS_OF, "codes": codes}
 
 
 def _must(condition, where, what):
@@ -68,7 +81,7 @@ def _must(condition, where, what):
 
 
 def check_code(name, entry):
-    """Raise DataError when an entry of codes.yaml is not well formed."""
+    """Raise DataError when an entry of codes/*.yaml is not well formed."""
     keys = {"title", "layer", "severity", "job", "recoverable", "subject", "fixer", "seen_once", "detail",
             "short", "cause", "runbook"}
     _must(not set(entry) - keys, name, "unknown key %s" % sorted(set(entry) - keys))
@@ -150,7 +163,7 @@ def render_xid_table(source):
 def render_docs(codes, xids):
     """Text of docs/codes.md."""
     out = ["# Reason codes", "",
-           "Made from `slurm_gpuhealth/catalogue/codes.yaml` and `xid.yaml` by",
+           "Made from `slurm_gpuhealth/catalogue/codes/*.yaml` and `xid.yaml` by",
            "`python -m slurm_gpuhealth.catalogue.generate`; `gpuhealth explain CODE` prints one of them.", "",
            "A drain reason reads `CODE SUBJECT DETAIL [ev=ID]`: `GH-XID79 gpu3 fell off bus [ev=3f2a91]`.",
            "`sinfo -R` shows the first 20 characters, which hold code and subject. `+2` behind the subject",
@@ -184,7 +197,7 @@ def render_docs(codes, xids):
 
 def outputs():
     """{path: text} of every generated file; docs only where the source tree is there."""
-    codes, xids = load_source("codes.yaml"), load_source("xid.yaml")
+    codes, xids = load_codes(), load_source("xid.yaml")
     files = {os.path.join(HERE, "codes_table.py"): render_codes_table(codes),
              os.path.join(HERE, "xid_table.py"): render_xid_table(xids)}
     if os.path.isdir(DOCS):

@@ -29,17 +29,24 @@ from slurm_gpuhealth.model import (
 
 _HOOKS = (PROLOG, EPILOG, HEALTHCHECK, MANUAL)
 
-# name -> (module here, phases in which it runs, on by default). In the order in which people read the results.
+# The rounds that have time for more than a job's start may cost.
+_ROUNDS = (HEALTHCHECK, MANUAL)
+
+Check = namedtuple("Check", "module phases needs default", defaults=((), True))
+Check.__doc__ = """One row of CHECKS. module: here. phases: in which it runs. needs: sources (probes.SOURCES) that are
+read for it besides NVML, kernel log and mounts. default: it runs unless the site says otherwise."""
+
+# In the order in which people read the results.
 CHECKS = {
-    "gpu_usable": ("gpu_usable", _HOOKS, True),
-    "gpu_count": ("gpu_count", _HOOKS, True),
-    "gpu_identity": ("gpu_identity", _HOOKS, True),
-    "xid": ("xid", _HOOKS, True),
-    "ecc": ("ecc", _HOOKS, True),
-    "pcie_width": ("pcie_width", _HOOKS, True),
-    "pcie_gen": ("pcie_gen", _HOOKS, True),
-    "mounts": ("mounts", _HOOKS, True),
-    "kernel_log": ("kernel_log", _HOOKS, True),
+    "gpu_usable": Check("gpu_usable", _HOOKS),
+    "gpu_count": Check("gpu_count", _HOOKS),
+    "gpu_identity": Check("gpu_identity", _HOOKS),
+    "xid": Check("xid", _HOOKS),
+    "ecc": Check("ecc", _HOOKS),
+    "pcie_width": Check("pcie_width", _HOOKS),
+    "pcie_gen": Check("pcie_gen", _HOOKS),
+    "mounts": Check("mounts", _HOOKS),
+    "kernel_log": Check("kernel_log", _HOOKS),
 }
 
 Result = namedtuple("Result", "name outcome findings", defaults=((),))
@@ -51,28 +58,70 @@ def run_checks(facts, policy, phase=MANUAL, disabled=()):
 
     policy: the configuration (a dict); `checks.disabled` names checks that are not to run, as does `disabled`.
     """
-    off = set(disabled) | set(policy.get("checks", {}).get("disabled", ()))
+    active = names(policy, phase)
     results = []
-    for name, (module, phases, default) in CHECKS.items():
-        if name in off or phase not in phases or not default:
+    for name, row in CHECKS.items():
+        if name not in active or name in disabled:
             results.append(Result(name, SKIPPED))
             continue
-        # Imported here, so that a check that is switched off costs nothing.
-        check = __import__(__name__ + "." + module, fromlist=("check",)).check
-        findings = tuple(check(facts, limits_of(name, policy)))
-        results.append(Result(name, outcome_of(findings), findings))
+        module = _module(row)
+        found = module.check(facts, limits_of(module, name, policy))
+        found = tuple(_dated(finding, facts) for finding in found)
+        results.append(Result(name, outcome_of(found), found))
     return results
 
 
-def limits_of(name, policy):
-    """What the configuration gives the check `name`: its `limits:` entry, and the parts that are its business."""
-    limits = dict(policy.get("limits", {}).get(name, {}))
-    if name == "mounts":
-        limits["mounts"] = policy.get("mounts", [])
-    elif name == "xid":
-        limits["overrides"] = policy.get("xid", {})
-        limits.setdefault("jobs", policy.get("xid_repeat", {}).get("jobs", 2))
+def names(policy, phase):
+    """The checks that run in `phase` under `policy`, in order."""
+    about = policy.get("checks", {})
+    off, on = about.get("disabled", ()), about.get("enabled", ())
+    return [name for name, row in CHECKS.items()
+            if phase in row.phases and name not in off and (row.default or name in on)]
+
+
+def sources(policy, phase):
+    """Names of the sources (probes.SOURCES) that the checks of this phase need."""
+    return {source for name in names(policy, phase) for source in CHECKS[name].needs}
+
+
+def _module(row):
+    # Imported when it runs, so that a check that is switched off costs nothing.
+    return __import__(__name__ + "." + row.module, fromlist=("check",))
+
+
+def limits_of(module, name, policy):
+    """What the configuration gives a check: its LIMITS with the site's `limits:` entry over them, and those parts of
+    the configuration that are its business (POLICY).
+
+    LIMITS of a check's module: {limit: (default, what it is)}. POLICY: {name in `limits`: key of the configuration}.
+    """
+    limits = {key: default for key, (default, _) in getattr(module, "LIMITS", {}).items()}
+    limits.update(policy.get("limits", {}).get(name, {}))
+    for key, part in getattr(module, "POLICY", {}).items():
+        limits[key] = policy.get(part)
     return limits
+
+
+def known_limits(name):
+    """{limit: default} of the check `name`."""
+    return {key: default for key, (default, _) in getattr(_module(CHECKS[name]), "LIMITS", {}).items()}
+
+
+def first_seen_key(finding):
+    """Under what the node remembers since when it sees this: code and subject."""
+    subject = finding.subject
+    return "%s|%s" % (finding.code, subject.uuid or subject.bdf or subject.name or subject.kind)
+
+
+def _dated(finding, facts):
+    """The finding with the time since when it stands: of the first round that saw it; this round, where the last one
+    looked and did not see it. None where nobody looked before."""
+    if finding.since is not None or finding.severity == UNREAD or facts.baseline is None:
+        return finding
+    seen = (facts.baseline.first_seen or {}).get(first_seen_key(finding))
+    if seen is None and facts.baseline.time is not None:
+        seen = facts.time
+    return finding._replace(since=seen)
 
 
 def outcome_of(findings):

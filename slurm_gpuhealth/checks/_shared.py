@@ -62,6 +62,32 @@ def _completed(subject, facts):
     return subject
 
 
+def counted_before(facts, key, counter):
+    """What the baseline holds of one counter, or None. key: UUID, "UUID/nvlinkN", or the name of a part."""
+    if facts.baseline is None:
+        return None
+    return ((facts.baseline.counters or {}).get(key) or {}).get(counter)
+
+
+def growth(facts, key, counter, now):
+    """How far a counter has grown since the baseline. None without a baseline, or where it went back (the driver was
+    loaded again, the part was replaced): then nobody can tell."""
+    before = counted_before(facts, key, counter)
+    if before is None or not isinstance(now, int) or now < before:
+        return None
+    return now - before
+
+
+def streak(facts, key):
+    """(rounds in a row before this one, time of the first) that a finding with data["streak"] == key was seen.
+
+    Rounds are health checks. A check that believes a thing only when it stands gives a note with the streak first,
+    and its real finding once the rounds before and this one make the limit.
+    """
+    count, first = ((facts.baseline.streaks or {}).get(key) if facts.baseline is not None else None) or (0, None)
+    return count, first
+
+
 def usable(facts):
     """The GPUs that answer; the others are check gpu_usable's."""
     return [gpu for gpu in facts.gpus if gpu.error is None]

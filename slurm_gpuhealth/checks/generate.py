@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import sys
 
@@ -50,10 +51,19 @@ One JSON document; `v` grows when a key changes its meaning or goes away.
 def text():
     """The whole page."""
     rows, sections = [], []
-    for name, (module, phases, default) in checks.CHECKS.items():
-        rows.append("| [%s](#%s) | %s | %s |\n" % (name, name, ", ".join(phases), "yes" if default else "no"))
-        sections.append("## %s\n\n%s\n" % (name, docstring(module)))
+    for name, row in checks.CHECKS.items():
+        rows.append("| [%s](#%s) | %s | %s |\n" % (name, name, ", ".join(row.phases), "yes" if row.default else "no"))
+        sections.append("## %s\n\n%s\n%s" % (name, docstring(row.module), _limits(row.module, name)))
     return _HEAD + "".join(rows) + "\n" + "\n".join(sections) + "\n" + _TAIL
+
+
+def _limits(module, name):
+    """A check's limits as a table, "" where it has none."""
+    limits = getattr(__import__(checks.__name__ + "." + module, fromlist=("check",)), "LIMITS", {})
+    if not limits:
+        return ""
+    return "\n| `limits: %s:` | default | what |\n|---|---|---|\n" % name + "".join(
+        "| `%s` | `%s` | %s |\n" % (key, json.dumps(default), text) for key, (default, text) in limits.items())
 
 
 def docstring(module):

@@ -18,12 +18,14 @@ from slurm_gpuhealth.checks._shared import FAILED, HUNG, LATE, finding, source
 from slurm_gpuhealth.model import UNREAD, WARNING, Subject
 from slurm_gpuhealth.parse.mountinfo import is_network
 
+POLICY = {"mounts": "mounts"}
+
 
 def check(facts, limits):
     """Findings about the mounts of the configuration. limits: mounts (its list `mounts`)."""
     seen = {mount.path: mount for mount in facts.mounts}
     found = []
-    for wanted in limits.get("mounts", ()):
+    for wanted in limits["mounts"] or ():
         subject = Subject("mount", name=wanted["path"])
         status = source(facts, "mount:" + wanted["path"])
         mount = seen.get(wanted["path"], F.Mount(path=wanted["path"]))

@@ -11,14 +11,14 @@ from __future__ import annotations
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
 
-_BUSY = 20
+LIMITS = {"busy_utilization": (20, "percent of utilisation from which on a GPU counts as busy")}
 
 
 def check(facts, limits):
     """Findings about link speed. limits: busy_utilization (percent)."""
     found = []
     for gpu in usable(facts):
-        if not _busy(gpu, limits.get("busy_utilization", _BUSY)):
+        if not _busy(gpu, limits["busy_utilization"]):
             continue
         fields = missing(gpu, "pcie_gen", "pcie_gen_max")
         if fields:

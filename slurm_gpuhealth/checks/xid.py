@@ -25,9 +25,12 @@ _BURST = 180.0      # seconds between lines that still belong together
 _EVENT_CODES = {"gpu_fell_off": "GH-BUS-OFF", "rm_init_failed": "GH-RM-INIT"}
 
 
+POLICY = {"overrides": "xid", "repeat": "xid_repeat"}
+
+
 def check(facts, limits):
-    """Findings about GPUs from the kernel log. limits: overrides (`xid:` of the configuration), jobs (of
-    `xid_repeat:`)."""
+    """Findings about GPUs from the kernel log. limits: overrides (`xid:` of the configuration), repeat
+    (`xid_repeat:`)."""
     if not F.is_known(facts.klog):
         code = "GH-LOG-LATE" if facts.klog.reason in (F.TIMEOUT, F.HUNG) else "GH-LOG-FAIL"
         return [finding(code, model.NODE, facts.klog.detail or facts.klog.reason, severity=UNREAD)]
@@ -90,7 +93,7 @@ def _judge(facts, subject, event, limits):
     if action == "drain":
         return _Item(event, _finding("GH-XID%d" % event.code, subject, event, seen, severity), job_action)
     jobs = _jobs(facts, subject, event.code)
-    if entry.user_caused != "no" and len(jobs) >= limits.get("jobs", 2):
+    if entry.user_caused != "no" and len(jobs) >= (limits.get("repeat") or {}).get("jobs", 2):
         repeat = _finding("GH-XID-REPEAT", subject, event, "Xid %d in %d jobs" % (event.code, len(jobs)), jobs=jobs)
         return _Item(event, repeat, catalogue.lookup("GH-XID-REPEAT").job_action)
     if entry.user_caused != "no":

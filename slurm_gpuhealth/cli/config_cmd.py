@@ -66,8 +66,8 @@ def check(args, path, out):
 
 def check_names():
     """Names of the checks, for `checks.disabled` and `limits`."""
-    from slurm_gpuhealth.checks import CHECKS
-    return list(CHECKS)
+    from slurm_gpuhealth.checks import CHECKS, known_limits
+    return {name: known_limits(name) for name in CHECKS}
 
 
 def renew(root):

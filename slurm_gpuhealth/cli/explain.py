@@ -30,7 +30,7 @@ def add_parser(subparsers):
 
 def run(args, out):
     """Print one code (or the list); raises NotFoundError with the nearest name."""
-    source = generate.load_source("codes.yaml")
+    source = generate.load_codes()
     if not args.code:
         return print_list(source, args.json, out)
     entry = describe(find(" ".join(args.code)), source)

@@ -202,9 +202,11 @@ def _subject(text):
         return Subject("gpu", int(text[3:]))
     if text.startswith("/"):
         return Subject("mount", name=text)
-    if text:
-        raise UsageError("not a subject: %s (gpu3, or the path of a mount)" % text[:80])
-    return NODE
+    if not text:
+        return NODE
+    if not text.isprintable() or " " in text:
+        raise UsageError("not a subject: %s (gpu3, the path of a mount, or a name like mlx5_0/1)" % ascii(text[:80]))
+    return Subject("part", name=text)
 
 
 def _check_code(code):

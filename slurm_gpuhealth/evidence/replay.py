@@ -21,6 +21,7 @@ def findings_of(facts, policy, phase):
     return checks.merge(checks.run_checks(facts, policy, phase))
 
 
+
 def replay(folder, changes=()):
     """Run checks and decision again on the evidence in `folder`: a Replayed.
 

@@ -51,8 +51,8 @@ def _numbers(value):
     return number(value) or (type(value) is list and all(map(number, value)))
 
 
-def _seen_by(value):
-    """[job id, time]"""
+def _number_and_time(value):
+    """[job id, time] or [rounds in a row, time]"""
     return type(value) is list and len(value) == 2 and count(value[0]) and number(value[1])
 
 
@@ -81,8 +81,8 @@ class Fields:
 
 _CURSOR = maybe(Fields(boot_id=text, inode=count, dev=count, offset=count, fingerprint=count, seq=count, usec=count))
 _COUNTERS = dict_of(dict_of(_numbers))
-_SUBJECT = Fields(("kind",), kind=one_of("gpu", "gpus", "mount", "node"), index=maybe(count), uuid=text, bdf=text,
-                  name=text)
+_SUBJECT = Fields(("kind",), kind=one_of("gpu", "gpus", "mount", "part", "node"), index=maybe(count),
+                  uuid=text, bdf=text, name=text)
 _INCIDENT = Fields(("id", "code", "subject"), id=text, key=text, boot_id=text, code=text, subject=_SUBJECT,
                    opened=number, reason=text, evidence=text, drained=flag, jobs=list_of(text), closed=maybe(number),
                    also=list_of(text))
@@ -96,7 +96,8 @@ SHAPES = {
         clean_rounds=count, pruned=number, said=dict_of(number), sent_back=dict_of(count), rounds=dict_of(count),
         cursor=_CURSOR, counters=_COUNTERS, time=maybe(number), boot_id=text, driver=text, persistence=maybe(number),
         gpus=list_of(Fields(no_other=True, index=count, uuid=text, bdf=text, minor=maybe(count), serial=text)),
-        xids=dict_of(list_of(_seen_by))),
+        xids=dict_of(list_of(_number_and_time)), streaks=dict_of(_number_and_time), first_seen=dict_of(number),
+        links=dict_of(dict_of(_numbers))),
     "incidents.json": Fields(incidents=list_of(_INCIDENT), acks=list_of(_ACK)),
     "left.json": Fields(boot_id=text, left=dict_of(list_of(Fields(
         ("pid", "ticks"), pid=count, ticks=count, since=number)))),

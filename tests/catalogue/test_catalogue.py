@@ -13,7 +13,7 @@ TREE = os.path.dirname(PACKAGE)
 
 
 def test_generated_files_are_fresh():
-    """Whoever edits codes.yaml, xid.yaml or the keys of the configuration runs the generators."""
+    """Whoever edits codes/*.yaml, xid.yaml or the keys of the configuration runs the generators."""
     assert generate.stale({**generate.outputs(), **config_docs.outputs()}) == []
 
 
@@ -53,7 +53,7 @@ def test_every_code_of_the_catalogue_is_used():
     assert unused == []
 
 
-@pytest.mark.parametrize("name, entry", generate.load_source("codes.yaml")["codes"].items())
+@pytest.mark.parametrize("name, entry", generate.load_codes()["codes"].items())
 def test_entry_is_well_formed(name, entry):
     """Known layer, severity, job action, subject and fixer; texts are there; runbook lines fit a terminal."""
     generate.check_code(name, entry)
@@ -66,7 +66,7 @@ def test_entry_is_well_formed(name, entry):
 
 def test_a_bad_entry_is_refused():
     """The generator stops at an entry whose reason would not fit, or that acts on jobs without draining."""
-    good = generate.load_source("codes.yaml")["codes"]["GH-GPU-LOST"]
+    good = generate.load_codes()["codes"]["GH-GPU-LOST"]
     generate.check_code("GH-GPU-LOST", good)
     for change in ({"layer": "magic"}, {"severity": "note"}, {"runbook": []}, {"colour": "red"}):
         with pytest.raises(DataError):

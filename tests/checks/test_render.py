@@ -77,4 +77,4 @@ def test_generated_page_is_fresh():
 def test_every_check_says_what_unknown_means(name):
     """The docstring is the documentation: it names the codes, or at least when the check could not look."""
     from slurm_gpuhealth.checks import generate
-    assert "Unknown: " in generate.docstring(checks.CHECKS[name][0])
+    assert "Unknown: " in generate.docstring(checks.CHECKS[name].module)

@@ -122,9 +122,26 @@ def test_names_of_checks_are_checked_where_they_are_known():
     """A typing mistake in checks: disabled would silently leave a check on."""
     text = "checks: {disabled: [pcie_gne]}\nlimits: {ecc: {x: 1}, mounst: {}}\n"
     assert problems(text) == []
-    assert problems(text, checks=["pcie_gen", "ecc", "mounts"]) == [
+    assert problems(text, checks={"pcie_gen": {"busy_utilization": 20}, "ecc": {}, "mounts": {}}) == [
         "F: checks.disabled: no check 'pcie_gne' (did you mean 'pcie_gen'?)",
-        "F: limits: no check 'mounst' (did you mean 'mounts'?)"]
+        "F: limits: no check 'mounst' (did you mean 'mounts'?)",
+        "F: limits.ecc: no limit 'x' (this check has none)"]
+
+
+def test_limits_are_those_of_the_check():
+    """A limit that no check knows would limit nothing; one of another kind would stop the check."""
+    checks = {"pcie_gen": {"busy_utilization": 20, "strict": False}}
+    assert problems("limits: {pcie_gen: {busy_utilization: 30, strict: true}}", checks=checks) == []
+    assert problems("limits: {pcie_gen: {busy_utilisation: 30}}", checks=checks) == [
+        "F: limits.pcie_gen: no limit 'busy_utilisation' (did you mean 'busy_utilization'?)"]
+    assert problems("limits: {pcie_gen: {busy_utilization: much, strict: 1}}", checks=checks) == [
+        "F: limits.pcie_gen.busy_utilization: must be like 20", "F: limits.pcie_gen.strict: must be like false"]
+
+
+def test_plugins_are_programs_with_names_of_their_own():
+    """Two of one name could not be told apart; a relative path would depend on where slurmd was started."""
+    text = "plugins:\n  - {name: a, command: [bin/a]}\n  - {name: a, command: [/bin/a]}\n"
+    assert problems(text) == ["F: plugins: a: the program must be an absolute path", "F: plugins: a is there twice"]
 
 
 def test_values_come_through():

@@ -56,7 +56,8 @@ def files(gpus=8, log=(), nvml=None, config=CONFIG, mounts=MOUNTS, memory=None):
 
 def healthy_nvml(**changes):
     """nvml.json of eight GPUs; changes: {"3": {field: value}} by GPU."""
-    defaults = F.to_plain(builders.healthy_gpu(0))
+    unasked = F.to_plain(F.UNASKED)
+    defaults = {name: value for name, value in F.to_plain(builders.healthy_gpu(0)).items() if value != unasked}
     own = ("index", "nvml_index", "minor", "uuid", "serial", "bdf")
     for name in own:
         del defaults[name]
