@@ -26,6 +26,7 @@ class Context:
         self.findings = ()          # of all checks, each fault once
         self.seen = ()              # the same before they were merged
         self.gathered = None
+        self.warm = None            # the child that waits to ask NVML, or None
         self.expected = None        # facts.Expected, or None: not asked yet, or /etc did not answer
         self.etc_answers = False
         self.dirty = set()          # "memory", "incidents": what must be written

@@ -14,18 +14,20 @@ from slurm_gpuhealth.model import HEALTHCHECK
 from slurm_gpuhealth.parse import mountinfo
 from slurm_gpuhealth.probes import SOURCES, node
 
-Gathered = namedtuple("Gathered", "facts cursor left lines")
+Gathered = namedtuple("Gathered", "facts cursor left lines asked", defaults=(None,))
 Gathered.__doc__ = """facts: Facts. cursor: new log cursor or None. left: children left behind, as State keeps them.
-lines: the kernel-log lines around the events (for the evidence's window)."""
+lines: the kernel-log lines around the events (for the evidence's window). asked: what the child `asking` said."""
 
 _MANY = ("mounts", "plugins")
 _RESERVE = 1.0      # seconds of the hook kept for deciding and for ending children
 
 
-def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None, asking=None, meanwhile=None):
+def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None, asking=None, meanwhile=None,
+                 warm=None):
     """Read the node. until: monotonic time by which reading must end. memory: the dict of node.json.
     expected: facts.Expected, or None when Slurm's files could not be looked at in time. asking: instead of it, the
-    child that is looking at them (it emits "expected"). meanwhile(): called while the probes read.
+    child that is looking at them (it emits "expected"). meanwhile(): called while the probes read. warm: the
+    child that waits to ask NVML (probes.warm.Warm), or None.
 
     Returns Gathered. Never raises for what a source does; a source that could not even be started (fork failed)
     is "failed".
@@ -38,9 +40,12 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
     if expected is None:
         expected = _without_slurm(cfg, known)
     plans = {**_plans(cfg, root, memory, since_job, about, known, expected, phase), **_wanted(cfg, phase, root, memory)}
-    results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], phase != HEALTHCHECK, asking, meanwhile)
+    results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], phase != HEALTHCHECK, asking, meanwhile,
+                   warm)
+    answer = {}
     if asking is not None:
-        said = dict(results.pop(asking.name).records).get("expected")
+        answer = dict(results.pop(asking.name).records)
+        said = answer.get("expected")
         if said is not None:
             expected = F.from_plain(said, F.Expected)
             plans.update(_plans(cfg, root, memory, since_job, about, known, expected, phase))
@@ -57,7 +62,7 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
         hostname=about["hostname"], expected=expected, known_gpus=known, baseline=baseline,
         sources=tuple(results[name].status for name in sorted(results)),
         job_gpus=job.gpus if job is not None else (), phase=phase, **parts)
-    return Gathered(gathered, cursor, _left(left, results), window)
+    return Gathered(gathered, cursor, _left(left, results), window, answer)
 
 
 def _without_slurm(cfg, known):
@@ -90,7 +95,7 @@ def _plans(cfg, root, memory, since_job, about, known, expected, phase):
             mount["network"] == "auto" and any(map(mountinfo.is_network, mount["type"])))
         plans["mount:" + mount["path"]] = (
             "mounts", {"root": root, "path": mount["path"], "writable": mount["writable"], "types": mount["type"]},
-            limits["network_mount"] if network else limits["mount"], 0)
+            mount.get("deadline") or limits["network_mount" if network else "mount"], 0)
     return plans
 
 
@@ -108,7 +113,7 @@ def _wanted(cfg, phase, root, memory):
     return plans
 
 
-def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
+def _run(plans, left, until, grace, retry, asking=None, meanwhile=None, warm=None):
     """Run all sources; the late ones once more if `retry` and there is room for their whole deadline."""
     results, children = {}, [asking] if asking is not None else []
     # NVML takes longest, so it is started first.
@@ -120,9 +125,11 @@ def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
                 alive[0]["pid"]), [])
         else:
             try:
-                children.append(_start(name, plan))
+                children.append(_start(name, plan, warm if name == "nvml" else None))
             except OSError as exc:
                 results[name] = supervise.not_started(name, exc)
+    if warm is not None:
+        warm.forget()       # where NVML was not asked
     if meanwhile is not None:
         meanwhile()
     results.update(supervise.gather(children, until, grace))
@@ -141,7 +148,7 @@ def _run(plans, left, until, grace, retry, asking=None, meanwhile=None):
     return results
 
 
-def _start(name, plan):
+def _start(name, plan, warm=None):
     module, spec, deadline, slow = plan
     if module != "nvml":
         # While the child for NVML works already; what is loaded here need not be loaded by each child again.
@@ -157,6 +164,8 @@ def _start(name, plan):
             return child_started + deadline + slow
         return None
     child_started = time.monotonic()
+    if warm is not None:
+        return warm.go(spec, deadline, more_time if slow else None)
     return supervise.start(name, read, spec, deadline, on_record=more_time if slow else None)
 
 

@@ -111,8 +111,10 @@ def _worker(phase, root, fd, started):
             os.dup2(null, standard)
         import gc
         gc.disable()        # a process of a tenth of a second: looking for garbage costs more than it gives
+        from slurm_gpuhealth.probes import warm
+        early = warm.start() if not root else None      # works on the other core while this one imports the rest
         from slurm_gpuhealth import run
-        tell("exit", run.run(phase, dict(os.environ), root, started, tell, _LAST_WORDS))
+        tell("exit", run.run(phase, dict(os.environ), root, started, tell, _LAST_WORDS, early))
         return 0
     except Exception as exc:    # the last resort: said, and turned into the site's policy by the guard
         _syslog("%s: internal error: %s: %s at %s" % (phase, type(exc).__name__, exc, _where(exc)))

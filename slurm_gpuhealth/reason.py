@@ -14,18 +14,19 @@ import re
 
 from slurm_gpuhealth.catalogue import known, lookup, xid_number
 from slurm_gpuhealth.model import NAMED, REQUEUE_NOW, SEVERITIES
+from slurm_gpuhealth.parse.lazy import Lazy
 
 MAX_LENGTH = 200
 # Width of the REASON column of `sinfo -R`.
 SHOWN = 20
 
-_CODE = re.compile(r"(GH(?:-[A-Z][A-Z0-9]*)+)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
-_EVIDENCE = re.compile(r"\[ev=([0-9a-f]{1,40})\]", re.ASCII)
+_CODE = Lazy(r"(GH(?:-[A-Z][A-Z0-9]*)+)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
+_EVIDENCE = Lazy(r"\[ev=([0-9a-f]{1,40})\]", re.ASCII)
 # Of a code that is about a named part the first word is its name.
-_PART = re.compile(r"(\S+?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
-_SUBJECT = re.compile(r"(gpu[0-9]+|[/~]\S*?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
+_PART = Lazy(r"(\S+?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
+_SUBJECT = Lazy(r"(gpu[0-9]+|[/~]\S*?)(\+[0-9]+)?(?=\s|\Z)", re.ASCII)
 # Quotes, backslash, "|" and "`" upset tools that print or split reasons; brackets belong to [ev=...].
-_FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`|\\]")
+_FORBIDDEN = Lazy(r"[^\x20-\x7e]|[\"'`|\\]")
 
 
 def write(findings, ev=""):

@@ -6,11 +6,11 @@ The order of things: `request` says what to look for, somebody looks as the job'
 """
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 
 from slurm_gpuhealth.model import FULL, OBSERVE
 from slurm_gpuhealth.parse.comment import BadToken, Hint, expand, shown
+from slurm_gpuhealth.parse.lazy import Lazy
 
 RESUME, START_OVER, HOLD, SEND_BACK, NONE = "resume", "start-over", "hold", "send-back", "none"
 
@@ -19,8 +19,8 @@ MAX_MESSAGE = 900   # characters of the line in the job's output
 _MAX_NAMED = 3      # checkpoints passed over that the line names
 VARIABLES = ("GPUHEALTH_RESUME_FROM", "GPUHEALTH_RESUME_STEP", "GPUHEALTH_RESUME_ARGS", "GPUHEALTH_RESUME_FOR")
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_SAFE_PATH = re.compile(r"[A-Za-z0-9/._+=@:,-]+\Z")
+_CONTROL = Lazy("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SAFE_PATH = Lazy(r"[A-Za-z0-9/._+=@:,-]+\Z")
 
 Answer = namedtuple("Answer", "kind path step level passed code message job restart",
                     defaults=("", None, "", (), "", "", "", 0))

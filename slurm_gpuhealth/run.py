@@ -25,6 +25,7 @@ from slurm_gpuhealth.model import (
     Situation,
     worst,
 )
+from slurm_gpuhealth.probes import gpus_expected
 from slurm_gpuhealth.state import State
 
 _EVIDENCE = ("incident", "evidence")
@@ -38,11 +39,11 @@ _SLURMD_ENDS = 58.0
 _ON_ITS_WAY = 300.0
 
 
-def run(phase, env, root, started, tell, last_words=0.3):
+def run(phase, env, root, started, tell, last_words=0.3, warm=None):
     """Run the hook and return its exit status. Called by hook.py in the worker process.
 
     env: the hook's environment. started: monotonic time at which the hook began. tell(kind, value): to the
-    guard. last_words: seconds before the deadline at which this must be over.
+    guard. last_words: seconds before the deadline at which this must be over. warm: probes.warm.Warm, or None.
     """
     host = node_name(env)
     try:
@@ -55,10 +56,12 @@ def run(phase, env, root, started, tell, last_words=0.3):
     tell("deadline", cfg["deadlines"][phase])
     tell("policy", 1 if cfg["on_internal_error"][phase] == "drain" and cfg["mode"] != OBSERVE else 0)
     ctx = Context(phase, root, host, cfg, State(root), until, tell)
+    ctx.warm = warm
     seen = _look(ctx)
     if seen.get("off"):
         return 0
     ctx.expected = F.from_plain(seen["expected"], F.Expected) if "expected" in seen else None
+    remember_expected(ctx, seen)
     ctx.etc_answers = "yaml" in seen
     stale = config_is_stale(compiled, seen, host)
     if phase == HEALTHCHECK and stale:
@@ -85,8 +88,11 @@ def _look(ctx):
 
 
 def _about(ctx):
-    return {"root": ctx.root, "host": ctx.host, "known": ctx.memory.get("gpus", []),
-            "cfg": {"expected_gpus": ctx.cfg["expected_gpus"], "slurm": ctx.cfg["slurm"]}}
+    asked = {"host": ctx.host, "known": ctx.memory.get("gpus", []),
+             "cfg": {"expected_gpus": ctx.cfg["expected_gpus"], "slurm": ctx.cfg["slurm"]}}
+    remembered = ctx.memory.get("expected")
+    return dict(asked, root=ctx.root,
+                remembered=remembered if remembered is not None and remembered["asked"] == asked else None)
 
 
 def preload(phase):
@@ -121,15 +127,27 @@ def look(spec, emit):
         emit("yaml", [found.st_mtime_ns, found.st_size, found.st_ino])
     except FileNotFoundError:
         emit("yaml", None)
-    if not spec["known"]:
+    if spec["remembered"] is not None and gpus_expected.unchanged(root, spec["remembered"]["files"]):
+        emit("expected", spec["remembered"]["expected"])
+    elif not spec["known"]:
         ask_expected(spec, emit)
 
 
 def ask_expected(spec, emit):
     """In a child: how many GPUs the configuration or Slurm's files say there are."""
-    from slurm_gpuhealth.probes import gpus_expected
     known = [F.KnownGpu(**entry) for entry in spec["known"]]
-    emit("expected", F.to_plain(gpus_expected.expected(spec["cfg"], spec["root"], spec["host"], known)))
+    files: list = []
+    emit("expected", F.to_plain(gpus_expected.expected(spec["cfg"], spec["root"], spec["host"], known, files)))
+    emit("files", files)
+
+
+def remember_expected(ctx, seen):
+    """Keep the number of GPUs that Slurm's files gave with what those files looked like: next time a look suffices."""
+    if "files" in seen:
+        about = _about(ctx)
+        ctx.memory["expected"] = {"asked": {name: about[name] for name in ("host", "known", "cfg")},
+                                  "files": seen["files"], "expected": seen["expected"]}
+        ctx.dirty.add("memory")
 
 
 def config_is_stale(compiled, seen, host):
@@ -213,7 +231,9 @@ class _Run:
                 asking = None
         ctx.gathered = gather_facts(ctx.cfg, ctx.phase, ctx.job, ctx.root, ctx.until - _FOR_ACTING[ctx.phase],
                                     ctx.state, ctx.memory, ctx.host, ctx.expected, asking,
-                                    lambda: preload_checks(ctx.cfg, ctx.phase))
+                                    lambda: preload_checks(ctx.cfg, ctx.phase), ctx.warm)
+        if asking is not None:
+            remember_expected(ctx, ctx.gathered.asked)
         ctx.facts = ctx.gathered.facts
         if ctx.gathered.left or ctx.state.left_behind(ctx.facts.boot_id):
             self.keep(lambda: ctx.state.save_left_behind(ctx.facts.boot_id, ctx.gathered.left))

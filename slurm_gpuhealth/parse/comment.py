@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 
+from slurm_gpuhealth.parse.lazy import Lazy
+
 PREFIX = "gpuhealth:"
 MAX_TOKEN = 512         # bytes of one token (docs/design.md)
 MAX_COMMENT = 1024      # bytes of a comment that slurmctld takes (measured on 22.05, 24.11, 26.05)
@@ -46,13 +48,13 @@ step, level: of the checkpoint. fp: fingerprint of its files (checkpoint/find.py
 Hinted = namedtuple("Hinted", "text kept")
 Hinted.__doc__ = """text: the new comment. kept: "all", "counter" (no room for the path) or "none"."""
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_.%/-])gpuhealth:([^ \t\r\n\f\v;|]*)")
-_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
-_HOLE = re.compile(r"\{([^{}]*)\}")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")    # no byte becomes these
-_NEEDS_CODING = re.compile(r"""["'`\\<>&$,]""")
-_FOR = re.compile(r"([0-9]{1,20})\.([0-9]{1,9})\Z")
+_TOKEN = Lazy(r"(?<![A-Za-z0-9_.%/-])gpuhealth:([^ \t\r\n\f\v;|]*)")
+_PERCENT = Lazy(r"%([0-9A-Fa-f]{2})?")
+_HOLE = Lazy(r"\{([^{}]*)\}")
+_CONTROL = Lazy("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LONE_SURROGATE = Lazy("[\ud800-\udc7f\udd00-\udfff]")    # no byte becomes these
+_NEEDS_CODING = Lazy(r"""["'`\\<>&$,]""")
+_FOR = Lazy(r"([0-9]{1,20})\.([0-9]{1,9})\Z")
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=@:~")
 
 

@@ -7,15 +7,14 @@ takes in another file.
 """
 from __future__ import annotations
 
-import re
-
 from slurm_gpuhealth.errors import DataError
 from slurm_gpuhealth.parse import hostlist
+from slurm_gpuhealth.parse.lazy import Lazy
 
 _MAX_INCLUDES = 64
 _DEVICE = "/dev/nvidia"
 # One expression only: each costs a hook about a millisecond to compile, and this runs in every prolog.
-_PAIR = re.compile(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
+_PAIR = Lazy(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
 
 
 def expected(gres_text, slurm_text, node, includes=None):

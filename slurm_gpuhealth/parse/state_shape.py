@@ -51,6 +51,11 @@ def _numbers(value):
     return number(value) or (type(value) is list and all(map(number, value)))
 
 
+def _file(value):
+    """[path, mtime in ns, size, inode]"""
+    return type(value) is list and len(value) == 4 and text(value[0]) and all(map(count, value[1:]))
+
+
 def _number_and_time(value):
     """[job id, time] or [rounds in a row, time]"""
     return type(value) is list and len(value) == 2 and count(value[0]) and number(value[1])
@@ -97,7 +102,8 @@ SHAPES = {
         cursor=_CURSOR, counters=_COUNTERS, time=maybe(number), boot_id=text, driver=text, persistence=maybe(number),
         gpus=list_of(Fields(no_other=True, index=count, uuid=text, bdf=text, minor=maybe(count), serial=text)),
         xids=dict_of(list_of(_number_and_time)), streaks=dict_of(_number_and_time), first_seen=dict_of(number),
-        links=dict_of(dict_of(_numbers))),
+        links=dict_of(dict_of(_numbers)),
+        expected=Fields(("asked", "files", "expected"), asked=plain_dict, files=list_of(_file), expected=plain_dict)),
     "incidents.json": Fields(incidents=list_of(_INCIDENT), acks=list_of(_ACK)),
     "left.json": Fields(boot_id=text, left=dict_of(list_of(Fields(
         ("pid", "ticks"), pid=count, ticks=count, since=number)))),

@@ -8,49 +8,32 @@ nvmlShutdown is never called: it frees nothing that the end of the process does 
 """
 from __future__ import annotations
 
-import gc
 import json
-import sys
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth import paths
-from slurm_gpuhealth.parse import bdf
-
-# NVML return codes (nvml.h, nvmlReturn_t) that are treated apart.
-NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, TIMEOUT, IRQ_ISSUE, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = (
-    3, 4, 9, 10, 11, 12, 13)
-GPU_IS_LOST, RESET_REQUIRED, UNKNOWN = 15, 16, 999
-
-_TEXTS = {
-    1: "not initialised", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
-    8: "external power cables not attached", 9: "driver not loaded", 10: "driver timed out",
-    11: "interrupt problem", 12: "no libnvidia-ml.so.1", 13: "driver too old for this", 14: "InfoROM corrupted",
-    15: "GPU is lost", 16: "GPU needs a reset", 17: "blocked by the operating system",
-    18: "driver and library of different versions", 19: "in use", 20: "out of memory", 21: "no data",
-    25: "structure version not known", 27: "not ready", 28: "GPU not found", 29: "invalid state", 999: "unknown error",
-}
-
-# No further call to a GPU that answered so (the driver may wait many seconds before each of them).
-_STOP = (GPU_IS_LOST, RESET_REQUIRED, TIMEOUT)
-_BROKEN_AFTER = 4       # so many calls with an unknown error: it is the GPU, not the call
+from slurm_gpuhealth.probes import nvml_call
 
 _INIT_FLAG_NO_GPUS = 1          # nvmlInitWithFlags: a node without GPUs is no error
-_FI_GPU_RECOVERY_ACTION = 230   # field id; 226 and 227, which it replaced, are dead
 
 
 def read(spec, emit):
-    """Emit what NVML says. spec: root ("" for this machine; else DIR/nvml.json is read instead)."""
+    """Emit what NVML says. spec: root ("" for this machine; else DIR/nvml.json is read instead), phase (the rounds
+    that have time read more)."""
     if spec["root"]:
         _read_fixture(spec["root"], emit)
         return
-    nvml = _import_nvml()
+    # Here and not above: only the child needs them, not the hook that puts together what it said.
+    from slurm_gpuhealth.probes.nvml_device import Device
+    from slurm_gpuhealth.probes.nvml_readers import READERS
+    nvml = nvml_call.import_nvml()
     try:
         nvml.nvmlInitWithFlags(_INIT_FLAG_NO_GPUS)
     except nvml.NVMLError as exc:
-        emit("system", F.to_plain({"nvml": _unknown(exc.value), "driver": _module_version()}))
+        emit("system", F.to_plain({"nvml": nvml_call.unknown(exc.value), "driver": _module_version()}))
         emit("done", {})
         return
-    call = _Caller(nvml)
+    call = nvml_call.Caller(nvml)
     cuda = call("nvmlSystemGetCudaDriverVersion_v2")
     if F.is_known(cuda):
         cuda = "%d.%d" % (cuda // 1000, cuda % 1000 // 10)
@@ -61,7 +44,7 @@ def read(spec, emit):
     found = []
     for number in range(count if F.is_known(count) else 0):
         emit("reading", {"nvml_index": number})
-        device = _Device(nvml, number)
+        device = Device(nvml, number, spec.get("phase", ""))
         device.identity()
         if F.is_known(device.values["persistence"]):
             emit("persistence", {"nvml_index": number, "mode": device.values["persistence"]})
@@ -70,7 +53,8 @@ def read(spec, emit):
     for device in found:
         if device.error is None:
             emit("reading", {"nvml_index": device.number})
-            device.details()
+            for reader in READERS:
+                reader(device)
             emit("gpu", device.plain())
     emit("done", {})
 
@@ -177,30 +161,6 @@ def _unanswered(gpu, missing):
     return gpu._replace(**fields)._replace(nvml_index=gpu.nvml_index)
 
 
-def _import_nvml():
-    """nvidia-ml-py, at a third of the cost: 20 ms instead of 65 (Python 3.11, 2 cores, 2026-11-30)."""
-    if "ctypes.util" not in sys.modules:
-        # pynvml imports find_library from it and calls it nowhere on Linux (checked in 12.535 to 13.615); the real
-        # module brings subprocess, tempfile, shutil and threading along, 25 to 40 ms.
-        stand_in = type(sys)("ctypes.util")
-        stand_in.find_library = lambda name: None   # type: ignore[attr-defined]
-        sys.modules["ctypes.util"] = stand_in
-    collecting = gc.isenabled()
-    gc.disable()        # it defines 500 structures, and the collector would walk all of them again and again
-    try:
-        import pynvml
-    finally:
-        if collecting:
-            gc.enable()
-    return pynvml
-
-
-def _unknown(code):
-    reason = {NOT_SUPPORTED: F.UNSUPPORTED, FUNCTION_NOT_FOUND: F.UNSUPPORTED, NO_PERMISSION: F.DENIED,
-              LIBRARY_NOT_FOUND: F.ABSENT, DRIVER_NOT_LOADED: F.ABSENT}.get(code, F.ERROR)
-    return F.Unknown(reason, _TEXTS.get(code, "NVML error %d" % code), code)
-
-
 def _module_version():
     """Version of the loaded kernel module: the only thing left to say when NVML does not start."""
     try:
@@ -211,153 +171,6 @@ def _module_version():
     return next((word for word in words if word[:1].isdigit() and "." in word), F.Unknown(F.ERROR, "not readable"))
 
 
-class _Caller:
-    """Calls NVML by name; an error becomes an Unknown with its code. An unknown error is tried once more."""
-
-    def __init__(self, nvml):
-        self.nvml = nvml
-        # What some calls raise in place of "function not found"; no subclass of NVMLError.
-        self._mismatch = getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
-
-    def __call__(self, name, *args):
-        function = getattr(self.nvml, name, None)
-        if function is None:
-            return F.Unknown(F.UNSUPPORTED, "nvidia-ml-py too old for this")
-        for last in (False, True):
-            try:
-                return function(*args)
-            except self.nvml.NVMLError as exc:
-                # By number, not by comparing: NVMLError.__eq__ fails on anything that is not one.
-                if exc.value != UNKNOWN or last:
-                    return _unknown(exc.value)
-            except self._mismatch:
-                return _unknown(FUNCTION_NOT_FOUND)
-            except UnicodeDecodeError:
-                return F.Unknown(F.ERROR, "not readable as text")
-        raise AssertionError("not reached")
-
-
-class _Device:
-    """One GPU while it is read: its values by the names of facts.Gpu."""
-
-    def __init__(self, nvml, number):
-        self.nvml, self.number = nvml, number
-        self.values: dict = dict.fromkeys(F.Gpu._fields, F.UNASKED)
-        self.values.update(nvml_index=number, error=None)
-        self.error = None
-        self._call = _Caller(nvml)
-        self._handle = None
-        self._bad_calls = 0
-
-    def plain(self):
-        return F.to_plain(F.Gpu(**self.values))
-
-    def identity(self):
-        """Handle, addresses, names, persistence mode. The handle call attaches the GPU (1 to 3 s each without
-        persistence mode)."""
-        handle = self._call("nvmlDeviceGetHandleByIndex", self.number)
-        if not F.is_known(handle):
-            self._fail(handle)
-            return
-        self._handle = handle
-        # The address first: it may be all that a lost GPU still says.
-        pci = self._ask("nvmlDeviceGetPciInfo")
-        self.values["bdf"] = self._bdf(pci) if F.is_known(pci) else pci
-        for name, function in (("uuid", "UUID"), ("minor", "MinorNumber"), ("persistence", "PersistenceMode"),
-                               ("name", "Name"), ("serial", "Serial")):
-            self.values[name] = self._ask("nvmlDeviceGet" + function)
-
-    def details(self):
-        """The rest, what drains a node first."""
-        nvml, ask, values = self.nvml, self._ask, self.values
-        self._take("mig_mode", ask("nvmlDeviceGetMigMode"), lambda modes: modes[0])
-        values["recovery_action"] = self._recovery_action()
-        self._memory_errors()
-        for name, function in (
-                ("pcie_width", "CurrPcieLinkWidth"), ("pcie_width_max", "MaxPcieLinkWidth"),
-                ("pcie_gen", "CurrPcieLinkGeneration"), ("pcie_gen_max", "MaxPcieLinkGeneration"),
-                ("pstate", "PerformanceState")):
-            values[name] = ask("nvmlDeviceGet" + function)
-        self._take("utilization", ask("nvmlDeviceGetUtilizationRates"), lambda rates: rates.gpu)
-        for name, function in (
-                ("pcie_gen_gpu_max", "GpuMaxPcieLinkGeneration"), ("pcie_replay", "PcieReplayCounter"),
-                ("compute_mode", "ComputeMode")):
-            values[name] = ask("nvmlDeviceGet" + function)
-        values["temperature"] = ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)
-        self._take("power", ask("nvmlDeviceGetPowerUsage"), lambda milliwatts: milliwatts / 1000)
-        self._take("power_limit", ask("nvmlDeviceGetEnforcedPowerLimit"), lambda milliwatts: milliwatts / 1000)
-        values["clock_sm"] = ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
-        # The second is its name before the 535 driver.
-        values["clock_reasons"] = self._newest("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
-        memory = ask("nvmlDeviceGetMemoryInfo")
-        self._take("memory_total", memory, lambda info: info.total)
-        self._take("memory_used", memory, lambda info: info.used)
-        self._take("processes", self._newest("ComputeRunningProcesses_v3", "ComputeRunningProcesses_v2"),
-                   lambda found: [[entry.pid, entry.usedGpuMemory] for entry in found])
-
-    def _memory_errors(self):
-        nvml, ask, values = self.nvml, self._ask, self.values
-        self._take("ecc_mode", ask("nvmlDeviceGetEccMode"), lambda modes: modes[0])
-        for kind, error in (("uncorrected", nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
-                            ("corrected", nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED)):
-            for when, counter in (("volatile", nvml.NVML_VOLATILE_ECC), ("aggregate", nvml.NVML_AGGREGATE_ECC)):
-                values["ecc_%s_%s" % (kind, when)] = (
-                    F.Unknown(F.UNSUPPORTED, "ECC is off") if values["ecc_mode"] == 0
-                    else ask("nvmlDeviceGetTotalEccErrors", error, counter))
-        rows = ask("nvmlDeviceGetRemappedRows")
-        for place, name in enumerate(("corrected", "uncorrected", "pending", "failure")):
-            self._take("remap_" + name, rows, lambda found, place=place: found[place])
-        if F.is_known(rows) or self.error is not None:
-            # Rows are remapped since Ampere; pages were retired before it. No GPU has both.
-            values["retired_pages"] = values["retired_pending"] = F.Unknown(F.UNSUPPORTED, "remaps rows instead")
-            return
-        pages = [ask("nvmlDeviceGetRetiredPages", cause) for cause in (
-            nvml.NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
-            nvml.NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR)]
-        unread = [found for found in pages if not F.is_known(found)]
-        values["retired_pages"] = unread[0] if unread else sum(len(found) for found in pages)
-        values["retired_pending"] = ask("nvmlDeviceGetRetiredPagesPendingStatus")
-
-    def _recovery_action(self):
-        fields = self._ask("nvmlDeviceGetFieldValues", [_FI_GPU_RECOVERY_ACTION])
-        if not F.is_known(fields):
-            return fields
-        # A field that was not read holds 0, which would mean "nothing to recover": its own return code counts.
-        if fields[0].nvmlReturn:
-            return _unknown(fields[0].nvmlReturn)
-        return int(fields[0].value.uiVal)
-
-    def _newest(self, name, older):
-        """A call that old drivers have under another name or in another version."""
-        found = self._ask("nvmlDeviceGet" + name)
-        if F.is_known(found) or found.code != FUNCTION_NOT_FOUND:
-            return found
-        return self._ask("nvmlDeviceGet" + older)
-
-    def _ask(self, function, *args):
-        """One call on this GPU; once it is lost, no call but the same answer."""
-        if self.error is not None:
-            return self.error
-        answer = self._call(function, self._handle, *args)
-        if not F.is_known(answer):
-            self._bad_calls += answer.code in (UNKNOWN, IRQ_ISSUE)
-            if answer.code in _STOP:
-                self._fail(answer)
-            elif self._bad_calls >= _BROKEN_AFTER:
-                self._fail(F.Unknown(F.ERROR, "%s from %d calls" % (answer.detail, self._bad_calls), answer.code))
-        return answer
-
-    def _fail(self, error):
-        self.error = self.values["error"] = error
-
-    def _take(self, name, answer, part):
-        self.values[name] = part(answer) if F.is_known(answer) else answer
-
-    def _bdf(self, pci):
-        text = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
-        return bdf.normalise(text) or F.Unknown(F.ERROR, "not a PCI address: %r" % text[:32])
-
-
 def _read_fixture(root, emit):
     """DIR/nvml.json of a fixture node: {driver, cuda, nvml, count, defaults: {...}, gpus: [{...}]}, GPUs in the plain
     form of facts.Gpu over `defaults`. `nvml` may be {"unknown": ..., "code": 18}. No file: no library."""
@@ -365,7 +178,7 @@ def _read_fixture(root, emit):
         with open(paths.under(root, "/nvml.json"), encoding="utf-8") as handle:
             node = json.load(handle)
     except FileNotFoundError:
-        emit("system", F.to_plain({"nvml": _unknown(LIBRARY_NOT_FOUND)}))
+        emit("system", F.to_plain({"nvml": nvml_call.unknown(nvml_call.LIBRARY_NOT_FOUND)}))
         emit("done", {})
         return
     emit("system", {name: node[name] for name in ("driver", "cuda", "nvml") if name in node})

@@ -67,3 +67,21 @@ def test_order_of_device_files(tmp_path):
     """gres index -> device minor, as File= orders them."""
     builders.write_node(tmp_path, {"/etc/slurm/slurm.conf": SLURM, "/etc/slurm/gres.conf": GRES})
     assert expected(tmp_path).minors == (3, 1, 0, 2)
+
+
+def test_expected_gpus_are_read_again_when_a_file_changed(tmp_path):
+    """slurm.conf, gres.conf and what they include are looked at each time, and read only when one is another."""
+    builders.write_node(tmp_path, {"/etc/slurm/slurm.conf": "Include more.conf\n",
+                                   "/etc/slurm/more.conf": "NodeName=n1 Gres=gpu:4\n"})
+    files = []
+    assert gpus_expected.expected(DEFAULTS, str(tmp_path), "n1", (), files).gpus == 4
+    assert [entry[0] for entry in files] == [
+        "/etc/slurm/slurm.conf", "/etc/slurm/gres.conf", "/run/slurm/conf/gres.conf", "/etc/slurm/more.conf"]
+    assert gpus_expected.unchanged(str(tmp_path), files)
+    builders.write_node(tmp_path, {"/etc/slurm/more.conf": "NodeName=n1 Gres=gpu:8 # now\n"})
+    assert not gpus_expected.unchanged(str(tmp_path), files)
+    files = []
+    gpus_expected.expected(DEFAULTS, str(tmp_path), "n1", (), files)
+    builders.write_node(tmp_path, {"/etc/slurm/gres.conf": ""})     # a file that was not there before
+    assert not gpus_expected.unchanged(str(tmp_path), files)
+    assert not gpus_expected.unchanged(str(tmp_path), [])
