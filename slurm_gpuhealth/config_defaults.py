@@ -26,6 +26,7 @@ DEFAULTS: dict = {
     "job_elsewhere": "run",
     "codes": {},
     "xid": {},
+    "sxid": {},
     "xid_repeat": {"jobs": 2, "window": 604800},
     "recover": {"clean_rounds": 0, "codes": []},
     "brake": {"percent": 10, "minimum": 1, "window": 3600, "jitter": 15, "send_back": 120},
@@ -51,6 +52,7 @@ DEFAULTS: dict = {
     "expected": {"model": [], "vbios": [], "driver": [], "mig": []},
     "leftover": {"kill": False, "term_seconds": 5},
     "prometheus": "",
+    "watch": {"nvml_events": True},
 }
 
 

@@ -21,6 +21,7 @@ EXAMPLES = {
     "modes": "modes:\n  - {nodes: 'gpu[001-004]', mode: full}\n  - {partitions: [debug], mode: drain}\n",
     "mounts": "mounts:\n  - {path: /home, type: [nfs, nfs4]}\n  - {path: /scratch, type: [lustre], writable: true}\n",
     "codes": "codes:\n  GH-PCIE-GEN: {severity: fatal}\n  GH-XID48: {job_action: requeue-now}\n",
+    "sxid": "sxid:\n  11004: {action: note}\n",
     "xid": "xid:\n  109: {action: drain}\n  119: {action: drain, job_action: requeue-now}\n",
     "links": "links:\n  - {name: 'mlx5_*/1', speed: 400}\n  - {name: bond0}\n",
     "services": "services: [nvidia-persistenced, munge]\n",
@@ -31,7 +32,7 @@ EXAMPLES = {
 }
 
 ENTRIES = {"modes": MODES, "mounts": MOUNT, "links": LINK, "plugins": PLUGIN, "codes": CODE, "xid": XID,
-           "nodes": OVERLAY}
+           "sxid": XID, "nodes": OVERLAY}
 
 YAML_HEAD = """\
 ## slurm-gpuhealth: configuration of this node and, through overlays, of others.

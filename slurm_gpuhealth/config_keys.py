@@ -23,6 +23,7 @@ from slurm_gpuhealth.config_kinds import (
     plugin_name,
     reason_code,
     service_name,
+    sxid_number,
     url_or_empty,
     xid_number,
 )
@@ -77,7 +78,13 @@ MOUNT = Keys([
     Key("writable", Flag(), "It must be possible to write there."),
     Key("network", Choice("auto", "true", "false", flags=True),
         "Whether it is a network file system, which gets the longer deadline; auto goes by the type."),
-], required=("path",), defaults={"type": [], "writable": False, "network": "auto"})
+    Key("deadline", Number(0, 86400, "s"), "Time limit for looking at it; 0 goes by the type (deadlines)."),
+    Key("options", ListOf(Text()), "Mount options that it must have, such as [rw, vers=4*]; * stands for any text."),
+    Key("min_free_gb", Number(0, 10 ** 9, "GB"), "Less free space than this is a warning; 0 for no limit."),
+    Key("min_free_percent", Number(0, 100), "The same in percent of its size."),
+    Key("min_free_inodes", Number(0, 10 ** 15, whole=True), "The same for files that can still be made."),
+], required=("path",), defaults={"type": [], "writable": False, "network": "auto", "deadline": 0, "options": [],
+                                 "min_free_gb": 0, "min_free_percent": 0, "min_free_inodes": 0})
 
 LINK = Keys([
     Key("name", Text(), "Port as the kernel names it: mlx5_0/1, mlx5_0 or ib0; * stands for any."),
@@ -140,6 +147,7 @@ TOP = Keys([
     Key("codes", MapOf(reason_code, CODE, "CODE"),
         "Changes to reason codes, by code (`gpuhealth explain` lists them)."),
     Key("xid", MapOf(xid_number, XID, "NUMBER"), "Changes to Xid numbers, by number."),
+    Key("sxid", MapOf(sxid_number, XID, "NUMBER"), "Changes to SXid numbers (NVSwitches), by number."),
     Key("xid_repeat", Keys([
         Key("jobs", Number(2, 1000, whole=True), "Different jobs with the same user-caused Xid on one GPU..."),
         Key("window", Number(60, 31536000, "s"), "...within this time make it a fault of the GPU."),
@@ -205,7 +213,7 @@ TOP = Keys([
         Key("model", ListOf(Text()), "Accepted GPU models; a part of the name is enough. [] takes any."),
         Key("vbios", ListOf(Text()), "Accepted VBIOS versions. [] takes any."),
         Key("driver", ListOf(Text()), "Accepted driver versions, also only their beginning (550.90). [] takes any."),
-        Key("mig", ListOf(Text()), "MIG profiles that each GPU must show, as often as they are named; [off] for MIG"
+        Key("mig", ListOf(Text()), "MIG profiles that each GPU must show, as often as they are named; [\"off\"] for MIG"
             " switched off. [] takes any."),
     ]), "What the GPUs of a node must be."),
     Key("leftover", Keys([
@@ -215,6 +223,10 @@ TOP = Keys([
     Key("prometheus", Text(absolute_path, empty=True),
         "File that the health check writes for node_exporter's textfile collector, for example"
         " /var/lib/prometheus/node-exporter/gpuhealth.prom; empty for none."),
+    Key("watch", Keys([
+        Key("nvml_events", Flag(), "`gpuhealth watch` also waits for NVML's events. Its process then holds the GPUs"
+            " open: stop the service before a GPU reset or a change of the MIG mode."),
+    ]), "The service that runs the health check at once."),
     Key("nodes", Lines(None),
         "Other settings for some nodes: entries of match (host list) and set (any of the keys above). Later"
         " entries win."),

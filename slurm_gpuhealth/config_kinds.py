@@ -311,6 +311,11 @@ def xid_number(text):
     return "" if _WHOLE.match(text) and 0 < int(text) < 10000 else "not an Xid number"
 
 
+def sxid_number(text):
+    """A number as the NVSwitch driver prints it."""
+    return "" if _WHOLE.match(text) and 0 < int(text) < 100000 else "not an SXid number"
+
+
 def service_name(text):
     """The name of a systemd unit."""
     return "" if re.match(r"[A-Za-z0-9][\w.@:-]{0,200}\Z", text, re.ASCII) else "not the name of a service"

@@ -61,6 +61,7 @@ def decide(findings, situation, policy):
                   if finding.severity == FATAL]
     record = [Action("finding", {"code": finding.code, "subject": subject_key(finding.subject),
                                  "severity": finding.severity, "seen": finding.seen}) for finding in minor]
+    record += _end_leftovers(findings, situation, policy)
     if not fatal:
         return _quiet(record, findings, situation, policy)
     fatal = grammar.worst_first(fatal)
@@ -76,6 +77,8 @@ def weigh(findings, situation, policy):
     weighed = []
     for finding in findings:
         severity = policy["codes"].get(finding.code, {}).get("severity") or finding.severity
+        if finding.severity == NOTE and (finding.data or {}).get("streak"):
+            severity = NOTE     # not believed yet: it has to stand for some rounds first
         if any(ack.code in (finding.code, "*") and (not ack.subject or ack.subject == subject_key(finding.subject))
                and (ack.until is None or ack.until > situation.now) for ack in situation.acks):
             severity = NOTE
@@ -175,6 +178,15 @@ def job_action(finding, policy):
     action, the site's table and the value of 154 considered), else the catalogue's."""
     site = policy["codes"].get(finding.code, {}).get("job_action")
     return site or (finding.data or {}).get("job_action") or lookup(finding.code).job_action
+
+
+def _end_leftovers(findings, situation, policy):
+    """Where the site wants it: epilog ends the processes without a job that still hold the job's GPUs."""
+    if situation.phase != EPILOG or situation.mode == OBSERVE or not policy["leftover"]["kill"]:
+        return []
+    left = {process["pid"]: process for finding in findings if finding.code == "GH-LEFTOVER"
+            for process in (finding.data or {}).get("processes", ())}
+    return [Action("end-processes", {"processes": [left[pid] for pid in sorted(left)]})] if left else []
 
 
 # -- nothing fatal

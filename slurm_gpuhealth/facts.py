@@ -62,8 +62,9 @@ Gpu = namedtuple(
     # what only some GPUs and drivers have
     " ecc_locations sram_threshold sram_counts remap_histogram retired_counts unrepairable repair_pending"
     " inforom vbios part_number nvlinks fabric temperature_memory temperature_limits violations"
-    " clock_memory clock_sm_max clock_app clock_app_default mig_devices accounting",
-    defaults=[UNASKED] * 60)  # type: ignore[misc]
+    " clock_memory clock_sm_max clock_app clock_app_default mig_devices accounting pcie_width_slot mig_pending"
+    " reason_samples",
+    defaults=[UNASKED] * 63)  # type: ignore[misc]
 Gpu.__doc__ = """One GPU as NVML and sysfs show it. Field names say what; each may be an Unknown.
 
 index: gres index (Slurm's). nvml_index: NVML's own order now, or None for a GPU known from before that NVML
@@ -74,10 +75,14 @@ ecc_locations: {"volatile_uncorrected": {"dram": n, "sram": n, ...}, ...}. sram_
 SRAM errors is passed. sram_counts: {name: n}. remap_histogram: {"max", "high", "partial", "low", "none": banks with so
 many spare rows}. retired_counts: {"sbe": n, "dbe": n}. unrepairable: 1 when memory cannot be repaired.
 repair_pending: {"channel": 0 or 1, "tpc": 0 or 1}. inforom: checksum as text, or Unknown with code 14 when it is
-corrupt. nvlinks: tuple of {"link", "state" (1 up), "version", "remote", "errors": {name: n}}. fabric: {"state",
-"status", "health_mask", "health_summary"}. temperature_limits: {"slowdown", "shutdown", "gpu_max", "memory_max": C}.
-violations: {reason: nanoseconds}. clock_app, clock_app_default: {"sm": MHz, "memory": MHz}. mig_devices: tuple of
-profile names ("1g.10gb").
+corrupt. nvlinks: tuple of {"link", "state" (0 down, 1 up, 2 asleep), "remote" ("switch" or missing), "errors": {name:
+n}} of the links that there are; errors in rounds only. fabric: {"state", "status", "health_mask", "health_summary"},
+the last two None where the driver is too old. temperature_limits: {"slowdown", "shutdown", "gpu_max", "memory_max": C}.
+violations: {reason: nanoseconds for which clocks were held down since the driver was loaded}. reason_samples: tuple of
+clock_reasons, three of them 0.1 s apart where the hardware holds the clocks down. mig_pending: MIG mode after the next
+reset. clock_app, clock_app_default: {"sm": MHz, "memory": MHz}. mig_devices: tuple of
+profile names ("1g.10gb"). pcie_width_slot: lanes of the port above as sysfs says, asked for only where the link is
+narrower than pcie_width_max.
 """
 
 KernelEvent = namedtuple("KernelEvent", "kind code bdf time line count last pid process seq data",
@@ -92,10 +97,13 @@ pid, process: as the line says (hostile text). data: more, by kind.
 KernelLog = namedtuple("KernelLog", "events cursor lost lines", defaults=((), None, 0, 0))
 KernelLog.__doc__ = """What the kernel log said since the cursor. lost: records that were overwritten unread."""
 
-Mount = namedtuple("Mount", "path present fstype options source writable seconds error free_bytes free_inodes",
-                   defaults=("", UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, 0.0, None, UNASKED, UNASKED))
+Mount = namedtuple("Mount", "path present fstype options source writable seconds error free_bytes free_inodes"
+                   " total_bytes total_inodes",
+                   defaults=("", UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, 0.0, None, UNASKED, UNASKED, UNASKED,
+                             UNASKED))
 Mount.__doc__ = """One configured mount. present: it is in mountinfo. writable: a probe file could be made (only
-asked when it should be). error: None, or an Unknown that says why the path did not answer."""
+asked when it should be). error: None, or an Unknown that says why the path did not answer. free_bytes, free_inodes:
+for users other than root; total_inodes: 0 where the file system has no fixed number of them."""
 
 Expected = namedtuple("Expected", "gpus origin minors", defaults=(UNASKED, "", ()))
 Expected.__doc__ = """How many GPUs the node should have. origin: "config", "gres.conf", "slurm.conf", "most seen".
@@ -115,15 +123,20 @@ Facts = namedtuple(
     "Facts",
     "v node time boot_id uptime kernel hostname driver cuda nvml gpu_count gpus expected known_gpus klog"
                 " mounts baseline sources job_gpus"
-                " pci links memory_controllers nvme devices clock processes services plugins phase",
+                " pci links memory_controllers nvme devices clock processes services plugins phase"
+                " filesystems libraries jobs job",
     defaults=(
     1, "", 0.0, "", UNASKED, "", "", UNASKED, UNASKED, UNASKED, UNASKED, (), Expected(), (), UNASKED, (),
-    None, (), (), UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, ""))
+    None, (), (), UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, UNASKED, "", UNASKED, UNASKED,
+    UNASKED, None))
 Facts.__doc__ = """All that was read in one round. gpu_count: what NVML counts, or Unknown. gpus: tuple of Gpu.
 known_gpus: identities saved in healthy rounds. klog: KernelLog or Unknown. mounts: tuple of Mount.
 baseline: Baseline or None. sources: tuple of SourceStatus. job_gpus: gres indices of the job. phase: of the round.
-pci, links, memory_controllers, nvme, devices, processes, services, plugins: tuples of the records of facts_node.py,
-clock: its Clock; each UNASKED where no check of this round needs it."""
+pci, links, memory_controllers, nvme, devices, filesystems, processes, services, plugins: tuples of the records of
+facts_node.py, clock: its Clock; each UNASKED where no check of this round needs it. libraries: {"module": version of
+the loaded kernel module, "libcuda": versions of the libcuda.so.1 that are installed} or UNASKED.
+jobs: tuple of {"id", "uid", "gpus"} of the jobs that a prolog saw start here and no epilog saw end; job: id of the
+hook's job, or None; both filled with processes."""
 
 _NESTED = {"expected": Expected, "klog": KernelLog, "baseline": Baseline, "clock": Clock}
 _LISTS = {"gpus": Gpu, "known_gpus": KnownGpu, "mounts": Mount, "sources": SourceStatus, "events": KernelEvent,

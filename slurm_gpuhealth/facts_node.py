@@ -31,23 +31,34 @@ MemoryController = namedtuple("MemoryController", "name corrected uncorrected di
 MemoryController.__doc__ = """One EDAC memory controller ("mc0"). corrected, uncorrected: errors since boot. dimms:
 tuple of (label, corrected, uncorrected) of those with errors."""
 
-NvmeDisk = namedtuple("NvmeDisk", "name state model", defaults=("", None, ""))
-NvmeDisk.__doc__ = """One NVMe controller ("nvme0"). state: the kernel's word ("live", "dead", "resetting")."""
+NvmeDisk = namedtuple("NvmeDisk", "name state model namespaces transport", defaults=("", None, "", (), ""))
+NvmeDisk.__doc__ = """One NVMe controller ("nvme0"). state: the kernel's word ("live", "dead", "resetting").
+namespaces: its disks ("nvme0n1"). transport: "pcie", "tcp", "rdma", ..."""
 
-DeviceFile = namedtuple("DeviceFile", "path present mode uid gid minor", defaults=("", None, None, None, None, None))
-DeviceFile.__doc__ = """One device file that jobs open (/dev/nvidia0, /dev/nvidiactl, ...). mode: permission bits."""
+FileSystem = namedtuple("FileSystem", "device path fstype options disks", defaults=("", "", "", "", ()))
+FileSystem.__doc__ = """What is mounted at `path` from a block device of this node, named as the kernel's messages do
+("sda1", "dm-0"). disks: the devices that it lies on ("sda")."""
+
+DeviceFile = namedtuple("DeviceFile", "path present mode uid gid minor mode_wanted",
+                        defaults=("", None, None, None, None, None, None))
+DeviceFile.__doc__ = """One device file that jobs open (/dev/nvidia0, /dev/nvidiactl, ...). present: there, and a
+device. mode: permission bits. mode_wanted: those the driver was told to give, 0 where it leaves them to the site."""
 
 Clock = namedtuple("Clock", "synchronised offset max_error", defaults=(None, None, None))
 Clock.__doc__ = """The kernel's view of its own clock (adjtimex(2)). synchronised: somebody disciplines it. offset:
 seconds that are still to be corrected. max_error: seconds."""
 
-GpuProcess = namedtuple("GpuProcess", "pid gpus name user uid state started job memory exe",
-                        defaults=(None, (), "", "", None, "", None, None, None, ""))
-GpuProcess.__doc__ = """A process that holds a GPU. gpus: gres indices (of device files it has open, or as NVML says).
-name, user, exe: hostile text. state: letter of proc(5). started: seconds since the epoch. job: Slurm job id of its
-cgroup, or None. memory: bytes on the GPU as NVML says, or None."""
+GpuProcess = namedtuple(
+    "GpuProcess", "pid gpus name user uid state started job memory exe minors ticks driver switches parent killed",
+    defaults=(None, (), "", "", None, "", None, None, None, "", (), None, None, None, None, False))
+GpuProcess.__doc__ = """A process that holds a GPU, or a zombie, or one in D state that may. gpus: gres indices, where
+they are known already. minors: of the GPU device files that it has open. name, user, exe: hostile text. uid: effective.
+state: letter of proc(5), "D" where one of its threads is. started: seconds since the epoch; ticks: the same in the
+kernel's clock ticks since boot. job: Slurm job id of its cgroup, 0 for one without a number, None for none. memory:
+bytes on the GPU, or None. Of a process in D state: driver: its kernel stack lies in the NVIDIA driver (None: nobody may
+look); switches: how often that thread was switched. parent: pid. killed: SIGKILL did not end it."""
 
-Service = namedtuple("Service", "name load active sub result", defaults=("", None, None, "", ""))
+Service = namedtuple("Service", "name load active sub result enabled", defaults=("", None, None, "", "", ""))
 Service.__doc__ = """One systemd unit, in systemd's words (load: "loaded", "not-found"; active: "active", "failed")."""
 
 PluginResult = namedtuple("PluginResult", "name outcome status seen subject code data seconds",
@@ -58,4 +69,5 @@ mount's path or the name of a part, as it says, "" for the node. code: its own w
 answer, or None."""
 
 RECORDS = {"pci": PciDevice, "links": Link, "memory_controllers": MemoryController, "nvme": NvmeDisk,
-           "devices": DeviceFile, "processes": GpuProcess, "services": Service, "plugins": PluginResult}
+           "filesystems": FileSystem, "devices": DeviceFile, "processes": GpuProcess, "services": Service,
+           "plugins": PluginResult}

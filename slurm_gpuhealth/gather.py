@@ -39,7 +39,8 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
     since_job = state.job(job.id) if job is not None and phase == "epilog" else {}
     if expected is None:
         expected = _without_slurm(cfg, known)
-    plans = {**_plans(cfg, root, memory, since_job, about, known, expected, phase), **_wanted(cfg, phase, root, memory)}
+    plans = _plans(cfg, root, memory, since_job, about, known, expected, phase)
+    plans.update(_wanted(cfg, phase, root, memory, job))
     results = _run(plans, left, until - _RESERVE, cfg["deadlines"]["grace"], phase != HEALTHCHECK, asking, meanwhile,
                    warm)
     answer = {}
@@ -91,7 +92,7 @@ def _plans(cfg, root, memory, since_job, about, known, expected, phase):
                                   "expected": count or None, "phase": phase},
                          limits["nvml"] + (slow if memory.get("persistence") == 0 else 0), slow)
     for mount in cfg["mounts"]:
-        network = mount["network"] is True or (
+        network = mount["network"] in (True, "true") or (
             mount["network"] == "auto" and any(map(mountinfo.is_network, mount["type"])))
         plans["mount:" + mount["path"]] = (
             "mounts", {"root": root, "path": mount["path"], "writable": mount["writable"], "types": mount["type"]},
@@ -99,13 +100,14 @@ def _plans(cfg, root, memory, since_job, about, known, expected, phase):
     return plans
 
 
-def _wanted(cfg, phase, root, memory):
+def _wanted(cfg, phase, root, memory, job):
     """The further sources that a check of this phase needs: as _plans."""
     plans = {}
     for name in sorted(checks.sources(cfg, phase)):
         source = SOURCES[name]
         probe = __import__("slurm_gpuhealth.probes." + source.module, fromlist=("spec",))
-        spec = probe.spec(cfg, {"root": root, "phase": phase, "known": memory.get("gpus", [])})
+        spec = probe.spec(cfg, {"root": root, "phase": phase, "known": memory.get("gpus", []),
+                                "job": job.id if job is not None else None})
         for part in spec if isinstance(spec, list) else [spec]:     # a list: one child each
             if part is not None:
                 plans[part.get("source", name)] = (

@@ -11,6 +11,7 @@ COUNTERS = ("ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "ecc_correc
             "ecc_corrected_aggregate", "pcie_replay", "remap_uncorrected", "remap_corrected", "retired_pages")
 # Fields of a GPU that hold several counters by name.
 _GROUPS = ("sram_counts", "retired_counts", "violations")
+_SAMPLES_APART = 3.0    # seconds
 _SAID_AGAIN = 86400     # a finding that stands is written down once a day, not once a round
 
 
@@ -39,15 +40,30 @@ def _numbers(values):
         if F.is_known(values) else {}
 
 
-def streaks(findings, before, now):
-    """{key: [rounds in a row, time of the first]} of the findings whose data names a "streak", this round counted."""
+def streaks(findings, before, now, last):
+    """{key: [rounds in a row, time of the first]} of the findings whose data names a "streak", this round counted.
+
+    last: time of the round before, or None. A round that follows it at once (one that the kernel log woke) is no
+    further sample: what stood then stands, and is not counted again.
+    """
+    counts = last is None or not 0 <= now - last < _SAMPLES_APART
     found = {}
     for finding in findings:
         key = (finding.data or {}).get("streak")
         if key:
             count, first = before.get(key, (0, now))
-            found[key] = [count + 1, first]
+            found[key] = [count + 1 if counts or not count else count, first]
     return found
+
+
+def later_cursor(one, other):
+    """Of two log cursors of one boot and one file the one that is further on; else `one`. Rounds may overlap."""
+    if not one or not other or one.get("boot_id") != other.get("boot_id") or one.get("inode") != other.get("inode"):
+        return one
+    for key in ("seq", "offset"):
+        if key in one and key in other:
+            return other if other[key] > one[key] else one
+    return one
 
 
 def first_seen(findings, before, now):
@@ -57,16 +73,24 @@ def first_seen(findings, before, now):
 
 
 def links(facts, before):
-    """{port: {"speed", "width"}} of the ports that were ever up in a healthy round, with the most that they had."""
-    if not F.is_known(facts.links):
-        return before
+    """{port: {"speed", "width"}} of the ports that were ever up in a healthy round, with the most that they had, and
+    {"UUID/nvlink": {"up": mask}} of each GPU's NVLinks that were."""
     found = dict(before)
-    for link in facts.links:
+    if F.is_known(facts.links):     # a port that is not there in a healthy round has another name now
+        names = {link.name for link in facts.links}
+        found = {name: value for name, value in before.items() if name in names or name.endswith("/nvlink")}
+    for link in facts.links if F.is_known(facts.links) else ():
         if link.state == "up":
             known = found.get(link.name, {})
             found[link.name] = {name: max(value, known.get(name, 0)) for name, value in
                                 (("speed", link.speed), ("width", link.width))
                                 if F.is_known(value) and value is not None}
+    for gpu in facts.gpus:
+        if F.is_known(gpu.uuid) and gpu.uuid and F.is_known(gpu.nvlinks):
+            key = gpu.uuid + "/nvlink"
+            up = sum(1 << link["link"] for link in gpu.nvlinks if F.is_known(link["state"]) and link["state"])
+            if up:
+                found[key] = {"up": up | int(found.get(key, {}).get("up", 0))}
     return found
 
 
@@ -182,11 +206,11 @@ def merged(ctx):
     new["rounds"] = rounds(facts)
     if ctx.phase == HEALTHCHECK:
         if ctx.gathered.cursor is not None:
-            new["cursor"] = ctx.gathered.cursor
-        if facts.gpus:
+            new["cursor"] = later_cursor(ctx.gathered.cursor, on_disk.get("cursor"))
+        if facts.gpus or not facts.known_gpus:      # a node without GPUs has ports and memory too
             new.update(counters=counters(facts), time=facts.time, boot_id=facts.boot_id,
                        driver=facts.driver if F.is_known(facts.driver) else "")
-        new["streaks"] = streaks(ctx.seen, ctx.memory.get("streaks", {}), facts.time)
+        new["streaks"] = streaks(ctx.seen, ctx.memory.get("streaks", {}), facts.time, ctx.memory.get("time"))
         new["first_seen"] = first_seen(ctx.seen, ctx.memory.get("first_seen", {}), facts.time)
         if not any(finding.severity == "fatal" for finding in ctx.findings):
             new["links"] = links(facts, ctx.memory.get("links", {}))

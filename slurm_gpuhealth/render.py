@@ -1,4 +1,4 @@
-"""Findings for people and machines: one line (Nagios), a table, a JSON document. Pure.
+"""Findings for people and machines: in one line (also for Nagios), and as a JSON document. Pure.
 
 Names of processes, mounts and boards come from others: control characters in them are shown, not sent.
 """
@@ -10,8 +10,7 @@ from slurm_gpuhealth import facts as F
 # What the exit code of a check says (Nagios convention), and the words and colours for it.
 EXITS = {None: 0, model.NOTE: 0, model.WARNING: 1, model.FATAL: 2, model.UNREAD: 3}
 _NAGIOS = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}
-_WORDS = {0: "ok", 1: "warning", 2: "fatal", 3: "unknown"}
-_COLOURS = {"ok": "32", "note": "36", "warning": "33", "fatal": "1;31", "bad": "1;31", "unknown": "35", "skipped": "2"}
+WORDS = {0: "ok", 1: "warning", 2: "fatal", 3: "unknown"}
 
 
 def exit_code(findings):
@@ -75,7 +74,8 @@ def document(facts, results, findings, phase):
     code = exit_code(findings)
     return {
         "v": 1, "node": facts.node, "time": facts.time, "boot_id": facts.boot_id, "phase": phase,
-        "outcome": _WORDS[code], "exit_code": code,
+        "outcome": WORDS[code], "exit_code": code,
+        "driver": F.to_plain(facts.driver), "cuda": F.to_plain(facts.cuda),
         "gpus": {"expected": F.to_plain(facts.expected.gpus), "origin": facts.expected.origin,
                  "found": F.to_plain(facts.gpu_count)},
         "findings": [model.to_plain(finding) for finding in findings],
@@ -84,81 +84,3 @@ def document(facts, results, findings, phase):
         "sources": [{"name": status.name, "outcome": status.outcome, "detail": status.detail,
                      "rounds": status.rounds} for status in facts.sources],
     }
-
-
-def table(facts, results, findings, colour=False):
-    """The result as lines for a terminal: node, a row a GPU, a row a mount, the findings, how the checks went."""
-    paint = _painter(colour)
-    found = facts.gpu_count if F.is_known(facts.gpu_count) else "?"
-    wanted = facts.expected.gpus if F.is_known(facts.expected.gpus) else "?"
-    lines = [printable("%s: %s of %s GPUs, driver %s" % (
-        facts.node or facts.hostname, found, wanted, facts.driver if F.is_known(facts.driver) else "not read")), ""]
-    lines += _gpu_rows(facts, findings, paint)
-    if facts.mounts:
-        lines += _mount_rows(facts, findings, paint)
-    for finding in worst_first(findings):
-        lines.append("%s %s" % (paint("%-8s" % finding.severity, finding.severity), line(finding)))
-    if findings:
-        lines.append("")
-    lines.append("checks: " + "  ".join("%s %s" % (result.name, paint(result.outcome, result.outcome))
-                                        for result in results))
-    return lines
-
-
-def _painter(colour):
-    def paint(text, kind):
-        return "\033[%sm%s\033[0m" % (_COLOURS.get(kind, "0"), text) if colour else text
-    return paint
-
-
-_GPU_COLUMNS = ("gpu", "address", "model", "state", "util", "temp", "power", "memory", "ecc", "pcie")
-
-
-def _gpu_rows(facts, findings, paint):
-    if not facts.gpus:
-        return []
-    rows = [(_GPU_COLUMNS, "")]
-    for gpu in sorted(facts.gpus, key=lambda one: one.index if F.is_known(one.index) else 999):
-        own = [finding for finding in findings if finding.subject.kind == "gpu"
-               and (finding.subject.index == gpu.index or (finding.subject.bdf and finding.subject.bdf == gpu.bdf))]
-        state = model.worst(own) or "ok"
-        rows.append(((
-            "gpu%s" % _cell(gpu.index), _cell(gpu.bdf), _cell(gpu.name)[:24], state, _cell(gpu.utilization, "%d%%"),
-            _cell(gpu.temperature, "%d C"), _cell(gpu.power, "%.0f W"),
-            _cell(gpu.memory_used, "%s", lambda used: "%d MiB" % (used >> 20)),
-            _cell(gpu.ecc_uncorrected_volatile), _link(gpu)), state))
-    return _aligned(rows, 3, paint)
-
-
-def _link(gpu):
-    if not F.is_known(gpu.pcie_width) or not F.is_known(gpu.pcie_gen):
-        return "?"
-    return "gen%d x%d" % (gpu.pcie_gen, gpu.pcie_width)
-
-
-def _mount_rows(facts, findings, paint):
-    rows = [(("mount", "type", "state", "free"), "")]
-    for mount in facts.mounts:
-        state = model.worst([finding for finding in findings if finding.subject.name == mount.path]) or "ok"
-        rows.append(((mount.path, _cell(mount.fstype), state,
-                      _cell(mount.free_bytes, "%s", lambda free: "%.1f GiB" % (free / (1 << 30)))), state))
-    return _aligned(rows, 2, paint)
-
-
-def _cell(value, pattern="%s", change=lambda value: value):
-    """A value for a table: "?" for what could not be read, "-" for what this GPU does not have."""
-    if F.is_known(value):
-        return pattern % change(value)
-    return "-" if value.reason == F.UNSUPPORTED else "?"
-
-
-def _aligned(rows, coloured, paint):
-    cells = [[printable(cell) for cell in row] for row, _ in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = []
-    for row, (_, state) in zip(cells, rows):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths)]
-        if state:
-            padded[coloured] = paint(padded[coloured], state)
-        lines.append("  ".join(padded).rstrip())
-    return lines + [""]

@@ -265,6 +265,33 @@ def gather(children, until=None, grace=0.5):
     return {child.name: _result(child) for child in children}
 
 
+def heard(child):
+    """What a child that lives on has said since the last call: [(kind, plain)]. Never blocks."""
+    if not child.eof:
+        _read(child)
+    said, child.records = child.records, []
+    return said
+
+
+def gone(child):
+    """True once a child that was read by `heard` has ended; it is reaped and its pipe closed then."""
+    if child.stage != "gone" and _reap(child.pid):
+        child.stage = "gone"
+        _close(child)
+    return child.stage == "gone"
+
+
+def end(child):
+    """Ask a child to end; nobody waits for it."""
+    _kill(child.pid, signal.SIGTERM)
+
+
+def start_afresh():
+    """In a process that was forked off one with children of its own: they are not this one's."""
+    _open_fds.clear()
+    _left_here.clear()
+
+
 def _read(child):
     for _ in range(64):     # bounded, so that one busy child cannot starve the deadlines of the others
         try:

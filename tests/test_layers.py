@@ -11,15 +11,15 @@ LAYERS = {
     "": 0, "errors": 0, "model": 0, "facts": 0, "facts_node": 0, "paths": 0,
     "parse": 1, "catalogue": 1, "reason": 1, "config": 1, "config_defaults": 1, "resume": 2,
     "config_keys": 1, "config_kinds": 1, "config_schema": 3, "config_docs": 3,
-    "checks": 2, "decide": 2, "render": 2,
+    "checks": 2, "decide": 2, "render": 2, "render_table": 2, "prometheus": 2,
     "supervise": 3, "probes": 3, "command": 3, "state": 3, "slurm": 3, "evidence": 3, "events": 3,
     "event_files": 3, "job_history": 3, "notify": 3, "checkpoint": 3, "memory": 3, "context": 3, "taskprolog": 4,
     "gather": 4, "actions": 4, "run": 5,
-    "hook": 6, "cli": 6, "report": 5, "train": 6, "setup": 5,
+    "hook": 6, "watch": 6, "cli": 6, "report": 5, "train": 6, "setup": 5,
 }
 
 # Modules that decide: no file, no clock, no program, no randomness.
-PURE = ("checks", "decide", "reason", "resume", "render", "model", "facts", "parse")
+PURE = ("checks", "decide", "reason", "resume", "render", "render_table", "prometheus", "model", "facts", "parse")
 IMPURE_MODULES = {"os", "time", "subprocess", "socket", "random", "logging", "pathlib", "shutil", "tempfile", "select",
                   "signal", "threading", "datetime", "syslog", "platform", "pwd", "glob"}
 # What may be had from an otherwise impure module because it reads nothing.

@@ -26,6 +26,7 @@ HANDLERS = {
     "hold": ("jobs", "hold"),
     "send-back": ("jobs", "send_back"),
     "linger": ("jobs", "linger"),
+    "end-processes": ("leftover", "end_processes"),
 }
 
 

@@ -11,6 +11,7 @@ def after_healthcheck(ctx):
         if saved.get("boot_id") != ctx.facts.boot_id:
             ctx.state.forget_job(number)
     _mirror(ctx)
+    _metrics(ctx)
     if ctx.time_left(10.0) > 0 and not 0 <= ctx.facts.time - ctx.memory.get("pruned", 0) <= 3600:
         ctx.memory["pruned"] = ctx.facts.time
         ctx.dirty.add("memory")
@@ -21,6 +22,27 @@ def after_healthcheck(ctx):
             event_files.prune(paths.under(ctx.root, paths.EVENTS), ctx.cfg["events"]["keep_weeks"], ctx.facts.time)
             job_history.prune(ctx.root, ctx.facts.time)
         supervise.call(prune, None, 5.0, name="prune")
+
+
+def _metrics(ctx):
+    """The round as metrics for node_exporter, in a child: the folder may be dead. A failure is said once a day."""
+    path = ctx.cfg["prometheus"]
+    if not path or ctx.time_left(2.0) <= 0 or ctx.hangs(path) or ctx.still_left("prometheus"):
+        return
+
+    def write(spec, emit):
+        import time
+
+        from slurm_gpuhealth import checks, decide, paths, prometheus
+        from slurm_gpuhealth.state import write_atomic
+        results = checks.run_checks(ctx.facts, ctx.cfg, ctx.phase)
+        text = prometheus.text(ctx.facts, results, decide.weigh(ctx.findings, ctx.situation, ctx.cfg),
+                               max(0.0, time.time() - ctx.facts.time) if not ctx.root else None)
+        write_atomic(paths.under(ctx.root, path), text.encode(), mode=0o644)
+    result = supervise.call(write, None, min(2.0, ctx.time_left(1.0)), name="prometheus")
+    ctx.remember_left("prometheus", result.status.pid)
+    if result.status.outcome != "ok":
+        ctx.say_once("prometheus", "metrics not written to %s" % path, code="GH-SELF")
 
 
 def after_fault(ctx):

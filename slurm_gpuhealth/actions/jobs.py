@@ -79,22 +79,36 @@ def _done(ctx, job, args):
 
 def requeue(ctx, args):
     """Requeue a job, bring its start forward, leave the hint, and say so."""
+    from slurm_gpuhealth.actions import spool
     job = _known(ctx, args)
     client = ctx.slurm()
     asked = time.time()
-    # In a health check the job may have ended since it was asked about: a plain requeue would run it again.
-    first = client.requeue(job, running_only=ctx.phase == HEALTHCHECK and not args.get("ended"))
+    # Should this process be killed behind the requeue, a later hook brings the start forward and counts it.
+    intent = spool.intend(ctx, job, args)
+    try:
+        # In a health check the job may have ended since it was asked about: a plain requeue would run it again.
+        first = client.requeue(job, running_only=ctx.phase == HEALTHCHECK and not args.get("ended"))
+    except (SlurmRefused, SlurmUnavailable):
+        spool.settled(ctx, intent)
+        raise
     _done(ctx, job, args)
     delay = ctx.cfg["resume"]["start_delay"]
-    start = _set_start(ctx, job, delay)
-    hint = resume.next_hint(grammar.parse(job.comment), job.id, job.restart, None, start, bool(args.get("counts")))
-    _leave_hint(ctx, job, hint)
-    nudge_later(ctx, job, job.restart + 1, delay)
+    hint = bring_forward(ctx, job, delay, bool(args.get("counts")))
+    spool.settled(ctx, intent)
     if not first:
         ctx.event("unacted", action="requeue", why="slurmctld had requeued it already", job=job)
     _record_requeue(ctx, job, args, hint.tries, delay, asked)
     from slurm_gpuhealth.actions import resume_point
     resume_point.leave_in_hint(ctx, job, hint)
+
+
+def bring_forward(ctx, job, delay, counts):
+    """Give a job that was just requeued (`job`: its run before that) its start time and its hint; returns the Hint."""
+    start = _set_start(ctx, job, delay)
+    hint = resume.next_hint(grammar.parse(job.comment), job.id, job.restart, None, start, counts)
+    _leave_hint(ctx, job, hint)
+    nudge_later(ctx, job, job.restart + 1, delay)
+    return hint
 
 
 def _record_requeue(ctx, job, args, tries, delay, asked):

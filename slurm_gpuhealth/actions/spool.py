@@ -12,8 +12,11 @@ import time
 
 from slurm_gpuhealth import config, decide, model
 from slurm_gpuhealth.errors import SlurmRefused, SlurmUnavailable, StateError
+from slurm_gpuhealth.parse import comment as grammar
 
 _KINDS = ("requeue", "hold")
+_INTENT = "requeued"    # a requeue that was begun; what belongs to it may not have been done
+_AT_WORK = 20.0         # seconds for which the one that began it may still be at it
 _MAX_AGE = 86400        # slurmctld forgets an ended job after MinJobAge anyway
 _MAX_FILES = 100
 
@@ -34,6 +37,24 @@ def keep(ctx, action, why):
               why=why)
 
 
+def intend(ctx, job, args):
+    """Write down that a job is about to be requeued: the name of the entry, or None where it could not be written."""
+    plain = {"v": 1, "kind": _INTENT, "args": args, "time": time.time(), "boot_id": ctx.facts.boot_id,
+             "incident": ctx.incident.id if ctx.incident else "", "job": model.to_plain(job)}
+    name = "%d-%s.json" % (int(time.time() * 1000), os.urandom(3).hex())
+    try:
+        ctx.state.write(name, plain, ctx.state.folder + "/spool")
+    except StateError:
+        return None     # a full disk must not keep the job from being requeued
+    return name
+
+
+def settled(ctx, name):
+    """The requeue was refused, or all that belongs to it is done."""
+    if name is not None:
+        ctx.state.remove(name, "spool")
+
+
 def keep_epilog(ctx):
     """slurmctld could not say how the job of this epilog ended, and no later hook would ask: keep what is to be done
     if it failed. Whether it did is asked before it is done (`_try`)."""
@@ -50,8 +71,11 @@ def flush(ctx):
         if ctx.unreachable or ctx.time_left(4.0) <= 0:
             return
         entry = ctx.state.read(name, folder)
+        if entry and entry["kind"] == _INTENT and 0 <= time.time() - entry["time"] < _AT_WORK:
+            continue
         try:
-            outcome = _try(ctx, entry) if entry else "unreadable"
+            handle = _finish if entry and entry["kind"] == _INTENT else _try
+            outcome = handle(ctx, entry) if entry else "unreadable"
         except SlurmUnavailable:
             ctx.unreachable = True
             return
@@ -60,6 +84,22 @@ def flush(ctx):
         ctx.state.remove(name, "spool")
         ctx.event("spool", action=entry.get("kind", ""), what=entry.get("kind", ""), why=outcome,
                   waited=round(time.time() - entry.get("time", time.time()), 1))
+
+
+def _finish(ctx, entry):
+    """What belongs to a requeue whose hook was killed behind it: start time and hint. The outcome in words."""
+    job = model.from_plain(model.Job, entry["job"])
+    asked = ctx.slurm().job(job.id, ctx.host)
+    if asked.restart != job.restart + 1 or asked.state not in ("PENDING", "COMPLETING"):
+        return "dropped: the job is %s in restart %d" % (asked.state or "gone", asked.restart)
+    token = grammar.parse(asked.comment)
+    hint = token.hint if isinstance(token, grammar.Token) else None
+    if hint is not None and hint.job == str(job.id) and hint.restart == asked.restart:
+        return "dropped: it was done"
+    from slurm_gpuhealth.actions import jobs
+    jobs.bring_forward(ctx, job._replace(comment=asked.comment), ctx.cfg["resume"]["start_delay"],
+                       bool(entry["args"].get("counts")))
+    return "done"
 
 
 def _try(ctx, entry):

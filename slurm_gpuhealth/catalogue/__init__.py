@@ -1,6 +1,7 @@
 """What is known of reason codes and Xid numbers (hot path: only the generated tables are read).
 
-lookup() and xid() answer for everything, also for codes and numbers that this version does not know.
+lookup() and xid() answer for everything, also for codes and numbers that this version does not know. What one event
+of the kernel log means (by line, GPU family and driver) is in catalogue/judge.py.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes codes_table.py, xid_table.py and docs/codes.md from codes/*.yaml and xid.yaml.
+"""Makes the tables (*_table.py) and docs/codes.md from codes/*.yaml, xid.yaml, sxid.yaml, nvlink5.yaml and kinds.yaml.
 
     python -m slurm_gpuhealth.catalogue.generate            write them
     python -m slurm_gpuhealth.catalogue.generate --check    exit 1 when one is not up to date
@@ -12,12 +12,13 @@ import sys
 
 import yaml
 
+from slurm_gpuhealth.catalogue import generate_log
 from slurm_gpuhealth.errors import DataError
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs")
 
-LAYERS = ("hardware", "driver", "framework", "data", "scheduling", "external")
+LAYERS = generate_log.LAYERS
 SEVERITIES = ("fatal", "unknown", "warning", "note")
 JOB_ACTIONS = ("requeue-now", "let-finish", "none")
 SUBJECTS = ("gpu", "gpus", "mount", "part", "node", "job")
@@ -27,7 +28,6 @@ FIXERS = {
     "hardware": "hardware service", "admin": "the cluster's admins", "storage": "whoever runs the storage",
     "user": "the job's user", "developer": "the developers of this program",
 }
-ACTIONS = ("drain", "note", "ignore")
 
 CODES_HEAD = '''\
 """Reason codes. Generated from codes/*.yaml (%(as_of)s) by catalogue/generate.py: do not edit."""
@@ -38,23 +38,6 @@ Code = namedtuple(
 Code.__doc__ = """One reason code; for the fields see codes/README.md. rank 0 leads a reason."""
 
 CODES = {
-'''
-
-XID_HEAD = '''\
-"""Xid numbers. Generated from xid.yaml (%(as_of)s) by catalogue/generate.py: do not edit."""
-from collections import namedtuple
-
-Xid = namedtuple(
-    "Xid", "code title short layer action severity job_action user_caused companions by_value source")
-Xid.__doc__ = """One Xid number; for the fields see the head of xid.yaml.
-
-action: drain, note or ignore. severity: of the finding. user_caused: yes, sometimes or no.
-companions: numbers of the same event. by_value: {value: action} or None."""
-
-# What Xid 154 and NVML's recovery-action field ask for.
-RECOVERY_ACTIONS = %(recovery)s
-
-XIDS = {
 '''
 
 
@@ -93,21 +76,6 @@ def check_code(name, entry):
     _must(entry.get("title") and entry.get("cause") and entry.get("runbook"), name, "title, cause, runbook")
 
 
-def check_xid(number, entry, sources, codes=None):
-    """Raise DataError when an entry of xid.yaml is not well formed."""
-    where = "xid %s" % number
-    keys = {"title", "short", "layer", "action", "by_value", "job", "severity", "user", "like", "with",
-            "src"}
-    _must(not set(entry) - keys, where, "unknown key %s" % sorted(set(entry) - keys))
-    _must(entry.get("layer") in LAYERS and entry.get("action") in ACTIONS, where, "layer or action")
-    _must(entry.get("user", "no") in ("yes", "sometimes", "no"), where, "user")
-    _must(entry.get("user", "no") == "no" or entry["action"] != "drain", where, "user-caused must not drain")
-    _must(entry["action"] == "drain" or "job" not in entry, where, "only a drain acts on jobs")
-    _must(len(entry.get("short", "")) <= 20, where, "short has more than 20 characters")
-    _must(codes is None or entry.get("like", "GH-XID") in codes, where, "like: no such code")
-    _must(entry.get("src") and not set(entry["src"]) - set(sources), where, "src")
-
-
 def code_rows(source):
     """Tuples in the order of Code's fields."""
     rows = []
@@ -119,51 +87,16 @@ def code_rows(source):
     return rows
 
 
-def xid_rows(source):
-    """Tuples in the order of Xid's fields, by number."""
-    rows = []
-    for number, entry in sorted(source["xids"].items()):
-        check_xid(number, entry, source["sources"])
-        action, user = entry["action"], entry.get("user", "no")
-        usual = {"drain": "fatal", "ignore": "note"}.get(action) or ("warning" if user == "no" else "note")
-        rows.append((number, entry["title"], entry.get("short", ""), entry["layer"], action,
-                     entry.get("severity", usual),
-                     entry.get("job", "let-finish" if action == "drain" else "none"), user,
-                     tuple(entry.get("with", ())), entry.get("by_value"), tuple(entry["src"])))
-    return rows
-
-
-def _literal(values):
-    """Python source of one row, wrapped to the repository's line length."""
-    lines, line = [], "        "
-    for value in values:
-        piece = repr(value) + ", "
-        if len(line) + len(piece) > 108 and line.strip():
-            lines.append(line.rstrip())
-            line = "        "
-        line += piece
-    lines.append(line.rstrip().rstrip(","))
-    return "\n".join(lines)
-
-
 def render_codes_table(source):
     """Text of codes_table.py."""
-    rows = ["    %r: Code(\n%s),\n" % (row[0], _literal(row)) for row in code_rows(source)]
+    rows = ["    %r: Code(\n%s),\n" % (row[0], generate_log.literal(row)) for row in code_rows(source)]
     return CODES_HEAD % source + "".join(rows) + "}\n"
 
 
-def render_xid_table(source):
-    """Text of xid_table.py."""
-    rows = ["    %d: Xid(\n%s),\n" % (row[0], _literal(row)) for row in xid_rows(source)]
-    actions = sorted(source["recovery_actions"].items())
-    recovery = "{\n%s}" % "".join("    %d: %r,\n" % item for item in actions)
-    return XID_HEAD % {"as_of": source["as_of"], "recovery": recovery} + "".join(rows) + "}\n"
-
-
-def render_docs(codes, xids):
+def render_docs(codes, xids, sxids):
     """Text of docs/codes.md."""
     out = ["# Reason codes", "",
-           "Made from `slurm_gpuhealth/catalogue/codes/*.yaml` and `xid.yaml` by",
+           "Made from `slurm_gpuhealth/catalogue/codes/*.yaml`, `xid.yaml` and `sxid.yaml` by",
            "`python -m slurm_gpuhealth.catalogue.generate`; `gpuhealth explain CODE` prints one of them.", "",
            "A drain reason reads `CODE SUBJECT DETAIL [ev=ID]`: `GH-XID79 gpu3 fell off bus [ev=3f2a91]`.",
            "`sinfo -R` shows the first 20 characters, which hold code and subject. `+2` behind the subject",
@@ -180,28 +113,21 @@ def render_docs(codes, xids):
                 % (FIXERS[entry["fixer"]], entry["subject"], entry["layer"], entry["severity"], entry["job"],
                    " May be resumed by itself (`recover:`)." if entry.get("recoverable") else ""), ""]
         out += ["%d. %s" % item for item in enumerate(entry["runbook"], 1)]
-    out += ["", "## Xid numbers", "",
-            "As of %s. *user*: a user's own program can cause it, so it drains nothing by itself. "
-            "The action can be changed per number (`xid:` in the configuration)." % xids["as_of"], "",
-            "| Xid | what | layer | action | job | user | with | sources |",
-            "|---|---|---|---|---|---|---|---|"]
-    for row in xid_rows(xids):
-        out.append("| %d | %s | %s | %s | %s | %s | %s | %s |" % (
-            row[0], row[1], row[3], "by value" if row[9] else row[4], row[6], row[7],
-            ", ".join(map(str, row[8])), ", ".join(row[10])))
-    out += ["", "Xid 154 says what the driver wants: " + ", ".join(
-        "%d %s" % item for item in sorted(xids["recovery_actions"].items())) + ".", "", "Sources:", ""]
-    out += ["- %s: %s" % item for item in xids["sources"].items()]
+    out += generate_log.xid_docs(xids) + generate_log.sxid_docs(sxids)
     return "\n".join(out) + "\n"
 
 
 def outputs():
     """{path: text} of every generated file; docs only where the source tree is there."""
-    codes, xids = load_codes(), load_source("xid.yaml")
-    files = {os.path.join(HERE, "codes_table.py"): render_codes_table(codes),
-             os.path.join(HERE, "xid_table.py"): render_xid_table(xids)}
+    codes, xids, sxids = load_codes(), load_source("xid.yaml"), load_source("sxid.yaml")
+    texts = {
+        "codes_table.py": render_codes_table(codes), "xid_table.py": generate_log.render_xid_table(xids),
+        "sxid_table.py": generate_log.render_sxid_table(sxids),
+        "nvlink5_table.py": generate_log.render_nvlink5_table(load_source("nvlink5.yaml")),
+        "kinds_table.py": generate_log.render_kinds_table(load_source("kinds.yaml"), codes["codes"])}
+    files = {os.path.join(HERE, name): text for name, text in texts.items()}
     if os.path.isdir(DOCS):
-        files[os.path.join(DOCS, "codes.md")] = render_docs(codes, xids)
+        files[os.path.join(DOCS, "codes.md")] = render_docs(codes, xids, sxids)
     return files
 
 

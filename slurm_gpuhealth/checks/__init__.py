@@ -42,10 +42,36 @@ CHECKS = {
     "gpu_count": Check("gpu_count", _HOOKS),
     "gpu_identity": Check("gpu_identity", _HOOKS),
     "xid": Check("xid", _HOOKS),
+    "sxid": Check("sxid", _HOOKS),
+    "aer": Check("aer", _ROUNDS, ("sysfs",)),
     "ecc": Check("ecc", _HOOKS),
+    "row_remap": Check("row_remap", _HOOKS),
+    "sram": Check("sram", _HOOKS),
+    "inforom": Check("inforom", _ROUNDS),
     "pcie_width": Check("pcie_width", _HOOKS),
     "pcie_gen": Check("pcie_gen", _HOOKS),
+    "pcie_replay": Check("pcie_replay", (EPILOG,) + _ROUNDS),
+    "gpu_expected": Check("gpu_expected", _ROUNDS),
+    "driver_fit": Check("driver_fit", _ROUNDS),
+    "nvlink": Check("nvlink", _HOOKS),
+    "fabric": Check("fabric", _HOOKS),
+    "thermal": Check("thermal", _ROUNDS),
+    "slowdown": Check("slowdown", _ROUNDS),
+    "gpu_modes": Check("gpu_modes", _HOOKS),
+    "mig": Check("mig", _ROUNDS),
+    "pcie_bus": Check("pcie_bus", _HOOKS, ("sysfs",)),
+    "devices": Check("devices", _ROUNDS, ("sysfs",)),
     "mounts": Check("mounts", _HOOKS),
+    "mount_space": Check("mount_space", _ROUNDS),
+    "fs_errors": Check("fs_errors", _HOOKS, ("sysfs",)),
+    "storage_log": Check("storage_log", _HOOKS),
+    "links": Check("links", _HOOKS, ("sysfs",)),
+    "host_memory": Check("host_memory", _HOOKS, ("sysfs",)),
+    "nvme": Check("nvme", _HOOKS, ("sysfs",)),
+    "clock": Check("clock", _ROUNDS, ("sysfs",)),
+    "leftover": Check("leftover", _HOOKS, ("processes",)),
+    "services": Check("services", _ROUNDS, ("services", "sysfs")),
+    "plugins": Check("plugins", _HOOKS, ("plugins",)),
     "kernel_log": Check("kernel_log", _HOOKS),
 }
 
@@ -135,11 +161,22 @@ def outcome_of(findings):
 # Codes that are faces of one fault when they are about one GPU: the strongest takes in the others.
 _FACES = (
     ("GH-XID79", "GH-XID119", "GH-XID120", "GH-XID154", "GH-BUS-OFF", "GH-GPU-LOST", "GH-GPU-BAD", "GH-GPU-RESET",
-     "GH-RM-INIT", "GH-GPU-UNREAD"),
+     "GH-RM-INIT", "GH-LEFT-STUCK", "GH-GPU-UNREAD",
+     "GH-PCI-GONE", "GH-PCI-DRV", "GH-XID143", "GH-XID167", "GH-GPU-STUCK",
+     "GH-PCI-POWER", "GH-PCIE-AER"),
     ("GH-XID48", "GH-XID63", "GH-XID64", "GH-XID94", "GH-XID95", "GH-XID140", "GH-XID154", "GH-XID171", "GH-XID172",
-     "GH-ECC-UNC", "GH-REMAP-PEND", "GH-PAGE-PEND", "GH-GPU-RESET"),
+     "GH-ECC-UNC", "GH-REMAP-FAIL", "GH-SRAM-LIMIT", "GH-MEM-BAD", "GH-PAGE-LIMIT", "GH-REMAP-LOW", "GH-REMAP-PEND",
+     "GH-PAGE-PEND", "GH-REPAIR-PEND", "GH-GPU-RESET"),
+    ("GH-XID74", "GH-XID144", "GH-XID145", "GH-XID146", "GH-XID147", "GH-XID148", "GH-XID149", "GH-XID150",
+     "GH-NVLINK-DN", "GH-NVLINK-ERR", "GH-FABRIC-BAD", "GH-FABRIC-LIM"),
+    ("GH-OVERHEAT", "GH-SLOWDOWN", "GH-THERMAL"),
 )
-_GONE = ("GH-XID79", "GH-BUS-OFF", "GH-GPU-LOST")
+# What GPUs show of a fault of the switch at the other end of their links (an SXid beside Xid 74 means the switch).
+_BEHIND_SWITCH = ("GH-XID74", "GH-NVLINK-DN", "GH-NVLINK-ERR", "GH-FABRIC-BAD", "GH-FABRIC-LIM")
+_MOMENT = 180.0     # seconds within which the two are one event
+_GONE = ("GH-XID79", "GH-BUS-OFF", "GH-GPU-LOST", "GH-PCI-GONE")
+# The same for one mount: what the kernel log says, and what looking at it gave.
+_MOUNT_FACES = ("GH-MNT-ERR", "GH-MNT-RO", "GH-MNT-OPT", "GH-FS-RO", "GH-FS-ERROR")
 
 
 def merge(results):
@@ -165,8 +202,10 @@ def merge(results):
 def _strength(finding):
     about = catalogue.lookup(finding.code)
     action = (finding.data or {}).get("job_action", about.job_action)
-    # A subject that is one GPU goes before "all GPUs": the latter may be the former's other face.
-    return (-SEVERITIES.index(finding.severity), finding.subject.kind != "gpu", action != REQUEUE_NOW, about.rank,
+    # A switch goes before the GPUs at its links, and a subject that is one GPU before "all GPUs": the later may be the
+    # former's other face.
+    return (-SEVERITIES.index(finding.severity), finding.code != "GH-SXID", finding.subject.kind != "gpu",
+            action != REQUEUE_NOW, about.rank,
             finding.subject.index if finding.subject.index is not None else 999, finding.subject.name, finding.code)
 
 
@@ -195,12 +234,23 @@ def _same_fault(finding, lead, kept):
         if finding.code == "GH-GPU-UNREAD":
             # "Late" is a warning only: that nothing was read must stay to be seen beside it.
             return lead.subject == ALL_GPUS and lead.code.startswith("GH-NVML-") and lead.code != "GH-NVML-LATE"
+        if finding.code == "GH-NVLINK-ALL":     # links are trained when the fabric is up
+            return lead.code == "GH-FABRIC-DN"
         return finding.code == "GH-GPU-COUNT" and lead.code in _GONE and _explained(finding, kept)
+    if finding.subject.kind == "mount" and finding.subject == lead.subject:
+        # Of a mount that is gone or hangs nobody knows the free space: said once.
+        return finding.severity == UNREAD or (finding.code in _MOUNT_FACES and lead.code in _MOUNT_FACES)
+    if lead.code == "GH-SXID" and lead.severity == FATAL and finding.subject.kind == "gpu":
+        return finding.code in _BEHIND_SWITCH and (finding.code != "GH-XID74" or _at_one_moment(finding, lead))
     if finding.subject.kind != "gpu" or not _one_gpu(finding.subject, lead.subject):
         return False
     if lead.severity == FATAL and finding.code == "GH-GPU-UNREAD":
         return True
     return any(finding.code in group and lead.code in group for group in _FACES)
+
+
+def _at_one_moment(one, other):
+    return None in (one.since, other.since) or abs(one.since - other.since) <= _MOMENT
 
 
 def _one_gpu(one, other):
@@ -226,7 +276,7 @@ def _taken_in(lead, other):
         part["nvml_code"] = other.data["nvml_code"]
     data["merged"] = list(data.get("merged", ())) + [part]
     seen = lead.seen or catalogue.lookup(lead.code).short
-    if other.severity == FATAL:
+    if other.severity == FATAL or other.code == "GH-PCI-DRV":
         text = catalogue.lookup(other.code).short
         if other.code == "GH-GPU-COUNT":
             text = "%s/%s GPUs" % (other.seen, other.expected)
@@ -236,7 +286,9 @@ def _taken_in(lead, other):
             text = other.seen
         seen = "%s; %s" % (seen, text)
     subject = lead.subject
-    if other.subject.kind == "gpu":
+    if other.subject.kind == "gpu" and subject.kind not in ("gpu", "gpus"):
+        part["subject"] = {"index": other.subject.index, "uuid": other.subject.uuid, "bdf": other.subject.bdf}
+    elif other.subject.kind == "gpu":
         subject = subject._replace(index=other.subject.index if subject.index is None else subject.index,
                                    uuid=subject.uuid or other.subject.uuid, bdf=subject.bdf or other.subject.bdf)
     since = [moment for moment in (lead.since, other.since) if moment is not None]

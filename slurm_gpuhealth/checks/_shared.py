@@ -106,6 +106,11 @@ def missing(gpu, *names):
     return found
 
 
+def asked(gpu, *names):
+    """Those of the fields `names` that this round asked for: some are read only where there is time or a reason."""
+    return [name for name in names if getattr(gpu, name) != F.UNASKED]
+
+
 def unread(gpu, fields):
     """Finding: fields of one GPU could not be read. fields: as of `missing`, not empty."""
     first = next(iter(fields.values()))
@@ -136,3 +141,16 @@ def not_a_gpu_node(facts):
     expected = facts.expected.gpus
     return (not F.is_known(expected) and expected.reason == F.ABSENT and not facts.known_gpus
             and not F.is_known(facts.nvml) and facts.nvml.code in (9, 12))
+
+
+def early(facts, seconds):
+    """Whether the node booted less than `seconds` ago, so that services may still be starting. Never in prolog: what is
+    not ready now would fail the job that starts now."""
+    return facts.phase != model.PROLOG and F.is_known(facts.uptime) and facts.uptime < seconds
+
+
+def seconds_since_baseline(facts):
+    """Seconds from the round that is the baseline to this one, None where it is not known or not positive."""
+    if facts.baseline is None or facts.baseline.time is None or facts.time <= facts.baseline.time:
+        return None
+    return facts.time - facts.baseline.time

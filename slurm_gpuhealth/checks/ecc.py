@@ -1,63 +1,96 @@
-"""Memory errors that ECC could not correct, and what the GPU did about bad memory.
+"""Memory errors: those that ECC could not correct, and many that it could.
 
 - Uncorrectable errors **new since the baseline** (the job's start in epilog, else the last healthcheck):
-  `GH-ECC-UNC`. The volatile counter is compared while boot and driver are the same; when it went back, the driver
-  was reloaded and it counts from zero; the aggregate counter, kept on the board, is compared always.
+  `GH-ECC-UNC`, with the memory that was hit where the GPU says it. The volatile counter is compared while boot and
+  driver are the same; when it went back, the driver was reloaded and it counts from zero; the aggregate counter, kept
+  on the board, is compared always.
 - **Without a baseline** an uncorrectable count above zero is a warning, not a fault: it says that something was hit
   since the driver was loaded, not when, and the jobs it hit are long gone. Draining for it would empty every site
   on the day of the installation. It becomes the baseline, and the next error is a fault. What is dangerous now
-  is said by the two below and by the kernel log.
-- A row could not be remapped: `GH-REMAP-FAIL`, never clears. A remap or a page retirement waits for a reset:
-  `GH-REMAP-PEND`, `GH-PAGE-PEND`, a note, as neither endangers running or new jobs (nvml.h).
+  is said by row_remap, sram and the kernel log.
+- Corrected errors harm nobody, but often come before the others: more than the limit `corrected_per_hour` since the
+  baseline is a warning, `GH-ECC-COR`. It takes at least `corrected_minimum` of them, so that a few within seconds are
+  not taken for a rate. When uncorrectable ones come with them, the one finding says both.
 
 Unknown: ECC is on and a counter could not be read. ECC off, or a GPU without it, is healthy.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
+from slurm_gpuhealth.checks._shared import finding, gpus_unread, growth, missing, subject_of, unread, usable
 from slurm_gpuhealth.model import WARNING
 
+LIMITS = {
+    "corrected_per_hour": (1000, "corrected errors an hour from which on there is a warning"),
+    "corrected_minimum": (100, "corrected errors since the baseline that it takes at least"),
+}
+
 _VOLATILE, _AGGREGATE = "ecc_uncorrected_volatile", "ecc_uncorrected_aggregate"
+_CORRECTED = ("ecc_corrected_volatile", "ecc_corrected_aggregate")
 
 
 def check(facts, limits):
-    """Findings about memory errors."""
+    """Findings about memory errors. limits: corrected_per_hour, corrected_minimum."""
     found = []
     for gpu in usable(facts):
-        found += _uncorrectable(facts, gpu)
-        if gpu.remap_failure == 1:
-            found.append(finding("GH-REMAP-FAIL", subject_of(gpu)))
-        if gpu.remap_pending == 1:
-            found.append(finding("GH-REMAP-PEND", subject_of(gpu)))
-        if gpu.retired_pending == 1:
-            found.append(finding("GH-PAGE-PEND", subject_of(gpu)))
-        fields = missing(gpu, "ecc_mode", _VOLATILE, "remap_failure", "remap_pending", "retired_pending")
+        corrected = _new_corrected(facts, gpu)
+        about = _uncorrectable(facts, gpu, corrected)
+        found += about or _many_corrected(facts, gpu, corrected, limits)
+        fields = missing(gpu, "ecc_mode", _VOLATILE)
         if fields:
             found.append(unread(gpu, fields))
     return found + gpus_unread(facts)
 
 
-def _uncorrectable(facts, gpu):
+def _uncorrectable(facts, gpu, corrected):
     counts = {name: getattr(gpu, name) for name in (_VOLATILE, _AGGREGATE) if F.is_known(getattr(gpu, name))}
     before = _before(facts, gpu)
     if before is None:
         if counts.get(_VOLATILE, 0) > 0:
-            return [finding("GH-ECC-UNC", subject_of(gpu), "%d since driver load" % counts[_VOLATILE],
-                            severity=WARNING, first_sight=True, **counts)]
+            return [finding("GH-ECC-UNC", subject_of(gpu), "%d since driver load%s" % (
+                counts[_VOLATILE], _where(gpu, "volatile")), severity=WARNING, first_sight=True, **counts)]
         return []
-    new = 0
+    new, when = 0, "volatile"
     if _VOLATILE in counts and _VOLATILE in before:
         new = counts[_VOLATILE] - before[_VOLATILE]
         if new < 0 or not _same_load(facts):
             # Counted from zero since: where the board's own total was kept it says whether there was an error.
             new = 0 if _AGGREGATE in counts and _AGGREGATE in before else counts[_VOLATILE]
-    if _AGGREGATE in counts and _AGGREGATE in before:
-        new = max(new, counts[_AGGREGATE] - before[_AGGREGATE])
+    if _AGGREGATE in counts and _AGGREGATE in before and counts[_AGGREGATE] - before[_AGGREGATE] > new:
+        new, when = counts[_AGGREGATE] - before[_AGGREGATE], "aggregate"
     if new <= 0:
         return []
-    return [finding("GH-ECC-UNC", subject_of(gpu), "%d new uncorrectable" % new, since=facts.baseline.time,
-                    new=new, before={name: before[name] for name in counts if name in before}, **counts)]
+    seen = "%d new uncorrectable%s" % (new, _where(gpu, when))
+    if corrected:
+        seen += ", %d corrected" % corrected
+    more = {"corrected_new": corrected} if corrected else {}
+    return [finding("GH-ECC-UNC", subject_of(gpu), seen, since=facts.baseline.time, new=new,
+                    before={name: before[name] for name in counts if name in before}, **counts, **more)]
+
+
+def _where(gpu, when):
+    """" (dram)": the memories with uncorrectable errors, where the GPU says it, else ""."""
+    places = gpu.ecc_locations.get(when + "_uncorrected", {}) if F.is_known(gpu.ecc_locations) else {}
+    hit = [name for name, count in places.items() if F.is_known(count) and count > 0]
+    return " (%s)" % ", ".join(hit) if hit else ""
+
+
+def _new_corrected(facts, gpu):
+    """Corrected errors since the baseline: the larger of what the two counters say, 0 where neither says anything."""
+    if not F.is_known(gpu.uuid):
+        return 0
+    names = _CORRECTED if facts.baseline is not None and _same_load(facts) else _CORRECTED[1:]
+    return max((growth(facts, gpu.uuid, name, getattr(gpu, name)) or 0 for name in names), default=0)
+
+
+def _many_corrected(facts, gpu, new, limits):
+    if new < max(1, limits["corrected_minimum"]) or facts.baseline.time is None:
+        return []
+    hours = max(facts.time - facts.baseline.time, 1) / 3600
+    if new / hours < limits["corrected_per_hour"]:
+        return []
+    return [finding("GH-ECC-COR", subject_of(gpu), "%d corrected in %d min" % (new, max(1, round(hours * 60))),
+                    new=new, hours=round(hours, 3))]
 
 
 def _before(facts, gpu):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from slurm_gpuhealth import checks
+from slurm_gpuhealth import checks, prometheus
 
 _HEAD = """\
 # Checks
@@ -41,10 +41,30 @@ One JSON document; `v` grows when a key changes its meaning or goes away.
 `found` |
 | `findings` | worst first: `code`, `severity` (note, warning, unknown, fatal), `subject`, `seen`, `expected`, \
 `since`, `confidence`, `data` |
-| `findings[].subject` | `kind` (gpu, gpus, mount, node), `index` (Slurm's), `uuid`, `bdf`, `name` (of a mount) |
+| `findings[].subject` | `kind` (gpu, gpus, mount, part, node), `index` (Slurm's), `uuid`, `bdf`, \
+`name` (of a mount or a part) |
 | `checks` | each check's `name`, `outcome` and the `codes` it gave before merging |
 | `sources` | how reading went: `name`, `outcome` (ok, late, hung, failed, skipped), `detail`, `rounds` late in a row |
+| `driver`, `cuda` | versions, or `{"unknown": reason}` |
 | `facts` | with `--facts`: all that was read |
+
+Severities are the site's (`codes:` in the configuration); an acknowledged fault is a note.
+
+## `gpuhealth check --nagios`
+
+One line, `GPUHEALTH OK|WARNING|CRITICAL|UNKNOWN: worst finding (+N more) | gpus=8 fatal=0 unknown=0 warning=0 note=0`,
+and the exit code 0 to 3 that belongs to the word.
+
+## Prometheus
+
+`gpuhealth check --prometheus FILE` (`-` prints), and the health check with `prometheus: FILE` in the configuration,
+write a file for node_exporter's textfile collector (`--collector.textfile.directory`), in one step and readable by all.
+It has no time stamps: the age of what it says is `time() - gpuhealth_last_round_timestamp_seconds`. What could not be
+read has no sample. GPUs have the labels `gpu` (Slurm's index), `uuid` and `bdf`. Alert on `gpuhealth_outcome > 0`, on
+`gpuhealth_finding{severity="fatal"}`, and on a file that grows old.
+
+| metric | type | |
+|---|---|---|
 """
 
 
@@ -54,7 +74,8 @@ def text():
     for name, row in checks.CHECKS.items():
         rows.append("| [%s](#%s) | %s | %s |\n" % (name, name, ", ".join(row.phases), "yes" if row.default else "no"))
         sections.append("## %s\n\n%s\n%s" % (name, docstring(row.module), _limits(row.module, name)))
-    return _HEAD + "".join(rows) + "\n" + "\n".join(sections) + "\n" + _TAIL
+    return _HEAD + "".join(rows) + "\n" + "\n".join(sections) + "\n" + _TAIL + "".join(
+        "| `%s` | %s | %s |\n" % (name, kind, about) for name, (kind, about) in prometheus.METRICS.items())
 
 
 def _limits(module, name):

@@ -1,10 +1,12 @@
 """Each configured mount is there, of the right type, answers, and can be written where it should be.
 
 - Not in the mount table: `GH-MNT-GONE`. Another type than `type` of the configuration: `GH-MNT-TYPE`.
-- Should be writable and is read-only: `GH-MNT-RO`. Stale handle, I/O error, dead daemon: `GH-MNT-ERR`.
-- No answer: late once is a warning (`GH-MNT-LATE`); late in two rounds, or its process cannot be ended, is a
-  fault (`GH-MNT-HANG`).
-- Full, or over quota: a warning, as users fill disks and draining a node frees nothing.
+- An automounter's path that nothing was mounted at although it was opened is not mounted either.
+- Should be writable and is read-only: `GH-MNT-RO`. Stale handle, I/O error, dead daemon: `GH-MNT-ERR`. Without one of
+  the `options` that its entry asks for (`*` stands for any text: `vers=4*`): `GH-MNT-OPT`.
+- No answer: late once is a warning (`GH-MNT-LATE`); late in two rounds, or its process cannot be ended, is a fault
+  (`GH-MNT-HANG`).
+- Full, or over quota: `GH-MNT-FULL`, a warning, as users fill disks and draining a node frees nothing.
 - Root may not write (root_squash): no fault on a network mount; the mount's options speak then.
 
 Unknown: the mount table could not be read, or access was denied on a local file system.
@@ -15,10 +17,13 @@ from errno import EDQUOT, ENOSPC, EROFS
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._shared import FAILED, HUNG, LATE, finding, source
-from slurm_gpuhealth.model import UNREAD, WARNING, Subject
+from slurm_gpuhealth.model import UNREAD, Subject
 from slurm_gpuhealth.parse.mountinfo import is_network
+from slurm_gpuhealth.parse.wildcard import matches
 
 POLICY = {"mounts": "mounts"}
+# ext4 names the last two when it gave up after errors (fs/ext4/super.c, Linux 6.15).
+_READ_ONLY = {"ro", "emergency_ro", "shutdown"}
 
 
 def check(facts, limits):
@@ -49,20 +54,24 @@ def _state(subject, mount, wanted):
         return [finding("GH-MNT-ERR", subject, "was not looked at", severity=UNREAD)]
     if not mount.present:
         return [finding("GH-MNT-GONE", subject, "" if mount.error is None else mount.error.detail)]
+    if mount.fstype == "autofs" and "autofs" not in (wanted.get("type") or ()):
+        return [finding("GH-MNT-GONE", subject, "automounter did not mount it")]
     types = wanted.get("type") or ()
     if types and mount.fstype not in types:
         return [finding("GH-MNT-TYPE", subject, mount.fstype, " or ".join(types))]
-    over_network = wanted.get("network") is True or (
+    over_network = wanted.get("network") in (True, "true") or (
         wanted.get("network", "auto") == "auto" and is_network(mount.fstype))
     if mount.error is not None:
         return _trouble(subject, mount.error, over_network)
-    if not wanted.get("writable"):
-        return []
-    if "ro" in mount.options.split(","):
+    options, asked = mount.options.split(","), wanted.get("options") or ()
+    if (wanted.get("writable") or "rw" in asked) and _READ_ONLY & set(options):
         return [finding("GH-MNT-RO", subject, source=mount.source)]
-    if not F.is_known(mount.writable):
-        return _trouble(subject, mount.writable, over_network)
-    return []
+    if wanted.get("writable") and not F.is_known(mount.writable):
+        trouble = _trouble(subject, mount.writable, over_network)
+        if trouble:
+            return trouble
+    absent = [one for one in asked if not any(matches(option, one) for option in options)]
+    return [finding("GH-MNT-OPT", subject, "without " + ",".join(absent), options=mount.options)] if absent else []
 
 
 def _trouble(subject, problem, over_network):
@@ -70,7 +79,7 @@ def _trouble(subject, problem, over_network):
     if code == EROFS:
         return [finding("GH-MNT-RO", subject, errno=code)]
     if code in (ENOSPC, EDQUOT):
-        return [finding("GH-MNT-ERR", subject, problem.detail, severity=WARNING, errno=code)]
+        return [finding("GH-MNT-FULL", subject, problem.detail, errno=code)]
     if problem.reason == F.DENIED:
         # The server answered, and root is nobody there: that is how such mounts are set up.
         return [] if over_network else [finding("GH-MNT-ERR", subject, problem.detail, severity=UNREAD, errno=code)]

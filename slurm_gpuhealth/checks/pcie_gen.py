@@ -1,33 +1,43 @@
 """The PCIe link of a busy GPU runs at full speed.
 
 An idle GPU lowers its link to generation 1, so only a GPU that works counts: utilisation at or above the limit
-`busy_utilization` (percent, 20), or performance state P0. Compared with the highest that GPU, slot and system
-allow together, not with the GPU's own.
+`busy_utilization` (percent). Some GPUs stay in performance state P0 without work, and their link may be on its way up
+or down at the moment of the look: there it takes the limit `rounds` of health checks in a row; until then it is a note.
+Compared with the highest that GPU, slot and system allow together, not with the GPU's own.
 
 Unknown: GPU is busy and a generation could not be read.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
+from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, streak, subject_of, unread, usable
+from slurm_gpuhealth.model import NOTE
 
-LIMITS = {"busy_utilization": (20, "percent of utilisation from which on a GPU counts as busy")}
+LIMITS = {
+    "busy_utilization": (20, "percent of utilisation from which on a GPU counts as busy"),
+    "rounds": (3, "health checks in a row that it takes for a GPU in P0 that is not busy"),
+}
 
 
 def check(facts, limits):
-    """Findings about link speed. limits: busy_utilization (percent)."""
+    """Findings about link speed. limits: busy_utilization (percent), rounds."""
     found = []
     for gpu in usable(facts):
-        if not _busy(gpu, limits["busy_utilization"]):
+        busy = F.is_known(gpu.utilization) and gpu.utilization >= limits["busy_utilization"]
+        if not busy and gpu.pstate != 0:
             continue
         fields = missing(gpu, "pcie_gen", "pcie_gen_max")
         if fields:
             found.append(unread(gpu, fields))
         elif F.is_known(gpu.pcie_gen) and F.is_known(gpu.pcie_gen_max) and gpu.pcie_gen < gpu.pcie_gen_max:
-            found.append(finding("GH-PCIE-GEN", subject_of(gpu), "gen%d" % gpu.pcie_gen, "gen%d" % gpu.pcie_gen_max,
-                                 gen=gpu.pcie_gen, gen_max=gpu.pcie_gen_max))
+            found.append(_slow(facts, gpu, busy, limits))
     return found + gpus_unread(facts)
 
 
-def _busy(gpu, limit):
-    return (F.is_known(gpu.utilization) and gpu.utilization >= limit) or gpu.pstate == 0
+def _slow(facts, gpu, busy, limits):
+    subject = subject_of(gpu)
+    key = "pcie_gen|%s" % (subject.uuid or subject.bdf or subject.index)
+    seen_before = streak(facts, key)[0]
+    sure = busy or seen_before + 1 >= limits["rounds"]
+    return finding("GH-PCIE-GEN", subject, "gen%d" % gpu.pcie_gen, "gen%d" % gpu.pcie_gen_max,
+                   severity=None if sure else NOTE, gen=gpu.pcie_gen, gen_max=gpu.pcie_gen_max, busy=busy, streak=key)

@@ -2,42 +2,30 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
+import time
 
 from slurm_gpuhealth import catalogue
+from slurm_gpuhealth.catalogue import judge as catalogue_judge
 from slurm_gpuhealth.errors import DataError, NotFoundError
-from slurm_gpuhealth.parse import kmsg, log_lines
-from slurm_gpuhealth.render import printable
+from slurm_gpuhealth.parse import journal_text, kmsg, log_lines, xid
 
 EPILOG = """\
 example:
   dmesg | gpuhealth log parse
   gpuhealth log parse /var/log/kern.log
   journalctl -k -o json | gpuhealth log parse -
+  dmesg | gpuhealth log parse --boot-time now
 
 one JSON object a line: v, kind, code, bdf, severity, action, line, time, last, count, pid, process, data.
 time is null where the log does not say date and zone; then "stamp" (as printed) and "monotonic" (seconds since
 boot) are what there is. Lines of one burst (same kind, code and GPU, at most 3 minutes apart) are one event.
+Text that a program wrote, not the kernel, has "injected": true in its data, and is a note whatever it says.
 """
 
-_BLOCK = 1 << 20
-# What kinds without a Xid number mean: (severity, action). Xids come from the catalogue.
-_KINDS = {
-    "gpu_fell_off": ("fatal", "reboot"), "rm_init_failed": ("fatal", "reboot"),
-    "nvml_version_mismatch": ("warning", "reboot"), "driver_load": ("note", "none"),
-    "aer_corrected": ("note", "none"), "aer_uncorrected": ("warning", "none"),
-    "fs_error": ("warning", "repair"), "fs_readonly": ("fatal", "repair"),
-    "nfs_not_responding": ("warning", "none"), "lustre_lost": ("warning", "none"),
-    "nvme": ("warning", "repair"), "block_io": ("warning", "repair"),
-    "mce_corrected": ("note", "none"), "mce_uncorrected": ("fatal", "repair"), "mce_logged": ("note", "none"),
-    "mce_apei": ("warning", "none"), "edac_corrected": ("note", "none"), "edac_uncorrected": ("fatal", "repair"),
-    "oom_kill": ("note", "restart-app"), "hung_task": ("warning", "none"), "link_flap": ("warning", "none"),
-    "mlx5": ("warning", "none"),
-}
-# NVML's recovery actions as Xid 154 gives them.
-_RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain", 4: "drain", 5: "drain", 6: "reset", 7: "reboot"}
-
+_BLOCK = 1 << 18
 
 def add_parser(subparsers):
     """The parser of this command."""
@@ -48,17 +36,32 @@ def add_parser(subparsers):
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     parse.add_argument("file", nargs="?", default="-",
                        help="a saved kernel log in any common form; - for standard input")
+    parse.add_argument("--boot-time", type=_boot_time, metavar="SECONDS",
+                       help="when the machine was booted: seconds since 1970 (btime in /proc/stat), or `now` for this "
+                       "machine; gives lines that have only seconds since boot their time")
     return parser
+
+
+def _boot_time(text):
+    if text == "now":
+        return time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e11:
+        raise argparse.ArgumentTypeError("seconds since 1970, or now")
+    return value
 
 
 def run(args, out):
     """Print the events of a log; 0 also when there are none."""
     if args.file == "-":
-        events = read(sys.stdin.buffer)
+        events = read(sys.stdin.buffer, args.boot_time)
     else:
         try:
             with open(args.file, "rb") as stream:
-                events = read(stream)
+                events = read(stream, args.boot_time)
         except FileNotFoundError:
             raise NotFoundError("no such file: %s" % args.file) from None
         except OSError as exc:
@@ -68,59 +71,102 @@ def run(args, out):
     return 0
 
 
-def read(stream):
-    """The events of a binary stream, as the dicts that are printed."""
-    bursts = kmsg.Bursts()
-    about: dict = {}
+def read(stream, boot_time=None):
+    """The events of a binary stream, as the dicts that are printed. boot_time: wall time of the machine's boot."""
+    log = _Log(boot_time)
+    first = stream.read(_BLOCK)
+    form = journal_text.form_of(first)
+    if form:
+        lines = itertools.chain(_lines_of(first, stream), stream)
+        for found in journal_text.entries(lines, form):
+            log.take(*log_lines.read(found))
+        return log.described()
     rest = b""
+    data = first
     while True:
-        data = stream.read(_BLOCK)
         block, mark, rest = (rest + data).rpartition(b"\n")
         if not data:
             block, mark, rest = rest, b"\n", b""
         if mark:
-            for raw in kmsg.interesting(block, log_lines.NEEDLES):
-                _take(kmsg.decode(raw), bursts, about)
+            for raw in log_lines.interesting(block):
+                line = kmsg.decode(raw)
+                if not log.once_more(line):
+                    log.take(*log_lines.parse_line(line))
         if not data:
-            return [_described(event, found) for event, found in zip(bursts.events(), about.values())]
+            return log.described()
+        data = stream.read(_BLOCK)
 
 
-def _take(line, bursts, about):
-    found, parsed = log_lines.parse_line(line)
-    if parsed is None:
-        return
-    if found.facility:
-        # A program wrote it into the kernel's log: shown, and said.
-        parsed[5]["injected"] = True
-    event = bursts.add(parsed, log_lines.clock(found), found.text, found.seq)
-    if bursts.fresh:
-        about[id(event)] = found
+def _lines_of(first, stream):
+    """Lines of what was read already; the last is completed from the stream."""
+    lines = first.splitlines(keepends=True)
+    if lines and not lines[-1].endswith(b"\n"):
+        lines[-1] += stream.readline()
+    return lines
 
 
-def _described(event, found):
-    data = dict(event.data or {})
-    severity, action = judge(event)
-    plain = {"v": 1, "kind": event.kind, "code": event.code, "bdf": event.bdf, "severity": severity,
-             "action": action, "time": found.time, "last": event.last if found.time is not None else None,
-             "count": event.count, "pid": event.pid, "process": printable(event.process),
-             "line": printable(event.line), "data": data}
-    if found.time is None:
-        plain["stamp"], plain["monotonic"] = found.stamp or None, found.monotonic
-    if event.kind == "xid" and event.code is not None:
-        plain["title"] = catalogue.xid(event.code).title
-    return plain
+class _Log:
+    """Gathers the events of a log with what their first lines said about time."""
+
+    def __init__(self, boot_time):
+        self._bursts = kmsg.Bursts()
+        self._about: list = []
+        self._known: dict = {}      # text of a Xid line up to its message -> event
+        self._boot_time = boot_time
+        self._driver = ""
+
+    def take(self, found, parsed):
+        """One line, with its stamps taken off."""
+        if parsed is None:
+            return
+        event = self._bursts.add(parsed, log_lines.clock(found), found.text, found.seq)
+        if self._bursts.fresh:
+            self._about.append(found)
+        if event is not None and parsed[0] == "xid" and parsed[1] not in xid.TELLING and not found.facility:
+            self._known[found.text.partition(", ")[0]] = event
+        if parsed[0] == "driver_load":
+            self._driver = parsed[5].get("version", self._driver)
+
+    def once_more(self, line):
+        """Count a further line of a known Xid; False when it must be looked at. A flood repeats them 100,000 times."""
+        if not self._known or line[:1] != "[":
+            return False
+        stamp, _, text = line.partition("] ")
+        event = self._known.get(text.partition(", ")[0])
+        if event is None or event[6] is None:
+            return False
+        try:
+            when = float(stamp[1:])
+        except ValueError:
+            return False
+        return self._bursts.again(event, when)
+
+    def described(self):
+        """The events as they are printed."""
+        return [self._describe(event, found) for event, found in zip(self._bursts.events(), self._about)]
+
+    def _describe(self, event, found):
+        data = dict(event.data or {})
+        severity, action = judge(event, self._driver)
+        first, last = found.time, event.last if found.time is not None else None
+        if first is None and self._boot_time is not None and found.monotonic is not None:
+            first = round(self._boot_time + found.monotonic, 6)
+            if not found.stamp and event.last is not None:
+                last = round(self._boot_time + event.last, 6)
+        plain = {"v": 1, "kind": event.kind, "code": event.code, "bdf": event.bdf, "severity": severity,
+                 "action": action, "time": first, "last": last, "count": event.count, "pid": event.pid,
+                 "process": event.process, "line": event.line, "data": data}
+        if found.time is None:
+            plain["stamp"], plain["monotonic"] = found.stamp or None, found.monotonic
+        if event.kind == "xid" and event.code is not None:
+            plain["title"] = catalogue.xid(event.code).title
+        return plain
 
 
-def judge(event):
-    """(severity, action) of an event. action: none, restart-app, reset, reboot, repair, drain."""
-    if event.kind == "sxid":
-        return ("fatal", "drain") if (event.data or {}).get("fatal") else ("note", "none")
-    if event.kind != "xid" or event.code is None:
-        return _KINDS.get(event.kind, ("unknown", "none"))
+def judge(event, driver=""):
+    """(severity, action) of an event. action: none, restart-app, reset, reboot, repair, drain. driver: version that
+    the log named."""
     data = event.data or {}
-    what, severity, _ = catalogue.xid_policy(event.code, data.get("to"))
-    if event.code == 154:
-        return severity, _RECOVERY.get(data.get("to", 0), "none")
-    if what == "drain":
-        return severity, "reboot" if event.code == 79 else "drain"
-    return severity, "restart-app" if catalogue.xid(event.code).user_caused != "no" else "none"
+    if data.get("injected") or data.get("earlier_boot"):
+        return "note", "none"       # anybody may write what he likes; and what was is over
+    return catalogue_judge.action_of(event.kind, event.code, data, driver=driver)

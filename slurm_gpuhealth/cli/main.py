@@ -30,6 +30,7 @@ COMMANDS = {
     "events": ("events", "the event log"),
     "report": ("report", "summary of incidents, drains and restarts"),
     "log": ("log_cmd", "what a kernel log says, one event a line"),
+    "watch": ("watch", "run the health check at the moment the kernel log speaks, as a service"),
     "ckpt": ("ckpt", "checkpoints: verify, find the newest that can be used, seal"),
     "run": ("run_cmd", "run a job's command with its resume point"),
     "config": ("config_cmd", "check and show the configuration"),

@@ -6,12 +6,23 @@ or, from some drivers, upper case or no domain. A domain of more than four digit
 """
 from __future__ import annotations
 
+_known: dict = {}       # what was asked before: a log repeats a few addresses many times
+
 
 def normalise(text):
     """The address in `text` as dddd:bb:dd.f, or "" when it is none.
 
     Accepts a leading "PCI:" and what follows in the same word group of a Xid line is the caller's to cut.
     """
+    found = _known.get(text)
+    if found is None:
+        if len(_known) > 4096:
+            _known.clear()
+        found = _known[text] = _normalise(text) if len(text) < 64 else ""
+    return found
+
+
+def _normalise(text):
     text = text.strip()
     if text[:4].upper() == "PCI:":
         text = text[4:]

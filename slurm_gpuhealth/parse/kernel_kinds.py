@@ -1,9 +1,7 @@
-"""What lines of the kernel log say that do not come from the NVIDIA driver: PCIe, storage, memory, network.
+"""What a line of the kernel log says: GPU, PCIe, storage, memory, network, the kernel itself.
 
-Pure. One row of RULES a shape: a substring that must be there (cheap), then the pattern. Shapes from the
-kernel's own source (drivers/pci/pcie/aer.c, fs/ext4/super.c, fs/xfs, net/sunrpc, drivers/nvme/host,
-arch/x86/kernel/cpu/mce, drivers/edac, mm/oom_kill.c, kernel/hung_task.c, mlx5) and from public bug reports,
-looked up 2026-11-30.
+Pure. The rules are in kernel_rules.py, the NVIDIA driver's own lines in xid.py. Which lines are worth a look at all
+is decided by their first four bytes (KEYS) and by a few substrings (INSIDE): that costs a fraction of a microsecond.
 """
 from __future__ import annotations
 
@@ -11,107 +9,219 @@ import re
 
 from slurm_gpuhealth.parse import bdf
 from slurm_gpuhealth.parse import xid as nvidia
+from slurm_gpuhealth.parse.kernel_rules import BEHIND_ADDRESS, INSIDE, RULES
 
-_BDF = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_AER = r"\S+ (?P<bdf>{bdf}): (?:PCIe Bus Error: (?:severity=)?%s, ?(?:type=(?P<type>[^,(]+))?|" \
-       r"AER: (?:Multiple )?%s error (?:message )?received(?: from)?:? ?(?P<from>\S*))"
-_CORRECTED = "Correct(?:ed|able)"
-_UNCORRECTED = r"Uncorrect(?:ed|able)(?: \((?P<class%d>Fatal|Non-Fatal)\))?"
+TEXT_LIMIT = 4096       # characters looked at; printk makes no longer record, and no pattern may become slow
 
-# (needle, kind, pattern). The first row that matches gives the kind. Patterns match at the start of the text: a name
-# that a user chose, printed in the middle of a line, must not look like another line. Named groups go into data, but
-# for bdf, pid and process, which are fields of the event. {bdf} stands for a PCI address.
-RULES = (
-    ("AER: ", "aer_corrected", _AER % (_CORRECTED, _CORRECTED)),
-    ("AER: ", "aer_uncorrected", _AER % (_UNCORRECTED % 1, _UNCORRECTED % 2)),
-    ("AER: ", "aer_uncorrected", r"\S+ (?P<bdf>{bdf}): AER: can't recover"),
-    ("PCIe Bus Error: ", "aer_corrected", _AER % (_CORRECTED, _CORRECTED)),
-    ("PCIe Bus Error: ", "aer_uncorrected", _AER % (_UNCORRECTED % 1, _UNCORRECTED % 2)),
-    ("read-only", "fs_readonly", r"(?:EXT4-fs|XFS|BTRFS|F2FS-fs|JFS|GFS2)[^(]{0,40}\((?:device )?(?P<device>[^)]+)\):? "
-     r".*[Rr]emounting filesystem read-only"),
-    ("forced readonly", "fs_readonly", r"BTRFS[^(]{0,40}\(device (?P<device>[^)]+)\).*forced readonly"),
-    ("EXT4-fs", "fs_error", r"EXT4-fs (?:error|warning|critical) \(device (?P<device>[^)]+)\)"),
-    ("EXT4-fs", "fs_error", r"EXT4-fs \((?P<device>[^)]+)\): (?!mounted|re-mounted).*(?:failed|error|I/O)"),
-    ("JBD2", "fs_error", r"JBD2: .*(?:error|failed|aborted)"),
-    ("XFS (", "fs_error", r"XFS \((?P<device>[^)]+)\): .*(?:error|[Cc]orruption|[Ss]hutting down|[Ss]hut down)"),
-    ("BTRFS", "fs_error", r"BTRFS(?: (?:error|critical))?:? \(device (?P<device>[^)]+)\).*"
-     r"(?:error|corrupt|failed|aborted)"),
-    ("not responding", "nfs_not_responding", r"nfs: server (?P<server>\S+) not responding"),
-    ("Lustre", "lustre_lost", r"(?:LustreError|Lustre): .*(?:was evicted by (?P<target>[\w.-]+)|Connection to"
-     r" (?P<target2>\S+) .*was lost|operation \S+ to node (?P<node>\S+) failed|due to network error)"),
-    ("LNet", "lustre_lost", r"LNet(?:Error)?: .*(?:Timed out (?:tx|rx|RDMA)|network error)"),
-    ("nvme", "nvme", r"nvme (?P<device>nvme\d+): (?:.*(?:fail|timeout|timed out|abort|controller is down|reset)|"
-     r"[Dd]isabling|[Rr]emoving)"),
-    ("nvme", "nvme", r"block (?P<device>nvme\w+): no (?:available|usable) path"),
-    ("I/O error", "block_io", r"Buffer I/O error on (?:dev(?:ice)?) (?P<device>[^\s,]+)"),
-    (" error, dev ", "block_io", r"(?:(?:print_req_error|blk_update_request|end_request): )?(?:critical )?"
-     r"(?:I/O|medium|target) error, dev (?P<device>[^\s,]+), sector (?P<sector>\d+)"),
-    ("Hardware Error", "mce_uncorrected", r"(?:mce: |\{\d+\})?\[Hardware Error\]: .*(?:Uncorrected|[Ff]atal|PANIC|"
-     r"Processor context corrupt)"),
-    ("Hardware Error", "mce_corrected", r"(?:mce: |\{\d+\})?\[Hardware Error\]: .*(?:Corrected error|"
-     r"event severity: corrected)"),
-    ("Hardware Error", "mce_logged", r"mce: \[Hardware Error\]: Machine check events logged"),
-    ("Hardware Error", "mce_apei", r"\{\d+\}\[Hardware Error\]: event severity: (?P<severity>\w+)"),
-    ("EDAC", "edac_uncorrected", r"EDAC \S+: (?P<count>\d+) UE "),
-    ("EDAC", "edac_corrected", r"EDAC \S+: (?P<count>\d+) CE "),
-    ("ill process", "oom_kill", r"(?:Out of memory: |Memory cgroup out of memory: )?"
-     r"Kill process (?P<pid>\d+) \((?P<process>.{0,40}?)\) score"),
-    ("illed process", "oom_kill", r"(?:Out of memory: |Memory cgroup out of memory: )?"
-     r"Killed process (?P<pid>\d+) \((?P<process>.{0,40}?)\)(?:,| |$)"),
-    ("oom-killer", "oom_kill", r"(?P<process>.{1,40}) invoked oom-killer"),
-    ("blocked for more than", "hung_task", r"INFO: task (?P<process>.{1,40}):(?P<pid>\d+) blocked for more than"
-     r" (?P<seconds>\d+) seconds"),
-    ("Link", "link_flap", r"(?P<driver>[\w.-]{1,20}) (?P<bdf>{bdf}):? (?P<device>[\w.-]{1,20}):? (?:NIC )?Link (?:is )?"
-     r"(?P<state>[Dd]own|[Uu]p)"),
-    ("Link", "link_flap", r"(?P<device>[\w.-]{1,15}): (?:NIC )?Link is (?P<state>[Dd]own|[Uu]p)"),
-    ("mlx5_", "mlx5", r"mlx5_\w+(?: (?P<bdf>{bdf}))?.*(?:insufficient power|fail|[Ee]rror|err\(|[Tt]imeout|health)"),
-)
+_NVIDIA = ("NVRM", "nvid")
 
-# What any line of interest holds somewhere: looked for in whole blocks of a log first, which runs at memory speed.
-# A superset of RULES; tests/parse/test_kmsg.py sees to that.
-NEEDLES = (
-    "NVRM: ", "Xid (", "AER: ", "PCIe Bus Error: ", "EXT4-fs", "XFS (", "BTRFS", "JBD2", "read-only", "I/O error",
-    "critical ", "nfs: server", "Lustre", "LNet", "nvme", "Hardware Error", "EDAC", "ill process", "illed process",
-    "oom-killer", "blocked for more than", "Link", "mlx5_")
+# The first four characters of the lines that RULES and xid.py know.
+KEYS = frozenset(key for row in RULES for key in row[0].split("|") if key) | frozenset(_NVIDIA)
 
-# The same for raw records, whose text begins behind the first ";": how the lines begin, and what stands further in.
-STARTS = (r";(?:NVRM: |nvidia-nvs|EXT4-fs|XFS|BTRFS|F2FS-fs|JFS|GFS2|JBD2|nfs: server|Lustre|LNet|nvme |block nvme"
-          r"|Buffer I/O|blk_update|I/O error|critical |print_req_e|end_request|\{\d+\}\[Hard|mce: \[|\[Hardware|EDAC "
-          r"|Out of mem|Memory cgroup out|Kill|INFO: task|mlx5_)")
-INSIDE = ("AER: ", "PCIe Bus Error: ", "oom-killer", "Link")
+# The kernel prints the name of a process in front in some lines, 15 bytes that a user chose: they are no line of a
+# driver, whatever they look like.
+_COMM_FIRST = (r".{1,16}?(?: ?[\[(/]\d{1,10}[\])]?:? ?(?:segfault|trap|general protection|bad frame|unhandled|stack "
+               r"segment|invalid|divide|used greatest|vfork|int3|bounds|fatal signal)| invoked oom-killer|: page "
+               r"allocation)")
 
 _compiled: dict = {}
+_by_key: dict = {}
+
+_NUMBERS = frozenset(("count", "seconds", "sector", "rc", "cpu", "bank", "error", "pid"))
+_SPARE = (("target2", "target"), ("device2", "device"), ("memcg2", "memcg"), ("server2", "server"),
+          ("member2", "member"), ("driver2", "driver"))
+
+
+class Filter:
+    """Finds lines that may hold an event by a quick look at bytes; may give some that hold none."""
+
+    def __init__(self, more=()):
+        """more: further substrings (bytes) that make a line of interest."""
+        self.keys = frozenset(key.encode() for key in KEYS if key != "{")
+        self._needles = tuple(needle.encode() for needle in INSIDE) + (b"}[Hardware Error]: ",) + tuple(more)
+        # Of a key all of whose lines hold one of a few substrings: those.
+        self.narrow = _narrow()
+        self._words = frozenset(word.encode() for word in nvidia.WORDS)
+        self._else = nvidia.ELSE.encode()
+        self._behind = re.compile(BEHIND_ADDRESS.encode())
+
+    def worth(self, key, line):
+        """Whether a line with this key holds a substring that its rules ask for."""
+        if key == b"NVRM":
+            at = line.find(b"NVRM: ") + 6
+            return line[at:at + 3] in self._words or self._else in line
+        needles = self.narrow.get(key)
+        if needles is None:
+            return True
+        for needle in needles:
+            if needle in line:
+                return True
+        return False
+
+    def marked(self, block):
+        """The lines of `block` (whole lines) that hold one of the substrings. Looked for in the block as a whole, which
+        runs at memory speed."""
+        found = set()
+        for needle in self._needles:
+            at = block.find(needle)
+            while at >= 0:
+                end = block.find(b"\n", at)
+                found.add(block[block.rfind(b"\n", 0, at) + 1:end if end >= 0 else len(block)])
+                at = block.find(needle, end) if end >= 0 else -1
+        for match in self._behind.finditer(block):
+            at = match.start()
+            end = block.find(b"\n", at)
+            found.add(block[block.rfind(b"\n", 0, at) + 1:end if end >= 0 else len(block)])
+        return found
+
+
+def _narrow():
+    of_key: dict = {b"NVRM": [nvidia.ELSE]}
+    for row in RULES:
+        for key in row[0].split("|"):
+            if key and key not in _NVIDIA:
+                of_key.setdefault(key.encode(), []).append(row[1])
+    return {key: tuple(needle.encode() for needle in dict.fromkeys(needles))
+            for key, needles in of_key.items() if all(needles)}
+
+
+def key_of(text):
+    """What a text's rules are found by: its first four characters, or the brace of a record of the firmware."""
+    return "{" if text[:1] == "{" else text[:4]
 
 
 def parse(text):
     """(kind, code, bdf, pid, process, data) of one line without stamps, or None for a line of no interest.
 
-    Same shape as slurm_gpuhealth.parse.xid.parse, which is asked first.
+    Same shape as slurm_gpuhealth.parse.xid.parse, which is asked first. data["detail"] is True for a line that only
+    continues an event before it; data["pending"] names a GPU that the next line is about (slurm_gpuhealth.parse.kmsg
+    puts both together).
     """
-    if text.startswith(("NVRM: ", "nvidia-nvswitch")):
-        return nvidia.parse(text)
-    for number, (needle, kind, _) in enumerate(RULES):
-        if needle not in text:
-            continue
-        pattern = _compiled.get(number)
-        if pattern is None:
-            pattern = _compiled[number] = re.compile(RULES[number][2].replace("{bdf}", _BDF))
-        found = pattern.match(text)
-        if found is not None:
-            return _event(kind, found)
+    if len(text) > TEXT_LIMIT:
+        text = text[:TEXT_LIMIT]
+    key = key_of(text)
+    if key in _NVIDIA:
+        found = nvidia.parse(text)
+        if found is not None or key == "NVRM":
+            return found
+    if key not in KEYS:
+        key = ""
+    rules = _by_key.get(key)
+    if rules is None:
+        rules = _by_key[key] = tuple((number, row[1], row[2]) for number, row in enumerate(RULES)
+                                     if not row[0] or (key and key in row[0].split("|")))
+    for number, needle, kind in rules:
+        if needle in text:
+            found = _pattern(number).match(text)
+            if found is not None:
+                if kind is None or (kind != "oom_kill" and _is_process(text)):
+                    return None
+                return _event(kind, found, RULES[number][4])
     return None
 
 
-def _event(kind, found):
+def _pattern(number):
+    # Compiled when first needed: a healthy node's hook compiles a few.
+    found = _compiled.get(number)
+    if found is None:
+        found = _compiled[number] = re.compile(RULES[number][3], re.ASCII)
+    return found
+
+
+def _is_process(text):
+    found = _compiled.get("comm")
+    if found is None:
+        found = _compiled["comm"] = re.compile(_COMM_FIRST, re.ASCII)
+    return found.match(text) is not None
+
+
+def _event(kind, found, more):
     groups = {name: value for name, value in found.groupdict().items() if value}
     where = bdf.normalise(groups.pop("bdf", ""))
-    pid = int(groups.pop("pid", "0")[:10]) or None
+    pid = int(groups.pop("pid", "0")) or None
     process = groups.pop("process", "")[:64]
-    for spare, name in (("target2", "target"), ("class1", "class"), ("class2", "class")):
+    for spare, name in _SPARE:
         if spare in groups:     # one name may stand only once in a pattern
-            groups[name] = groups.pop(spare)
-    data: dict = {name: (int(value[:18]) if name in ("count", "seconds", "sector") else value[:100])
-            for name, value in groups.items()}
-    if "state" in data:
-        data["state"] = data["state"].lower()
+            groups.setdefault(name, groups.pop(spare))
+    data: dict = {name: (int(value[:18]) if name in _NUMBERS else value.strip()[:200])
+                  for name, value in groups.items()}
+    refine = _REFINE.get(kind)
+    if refine is not None:
+        kind = refine(data, where, found.string) or kind
+    if more:
+        data.update(more)
     return (kind, None, where, pid, process, data)
+
+
+def _mce_status(data, where, text):
+    """Bits of IA32_MCi_STATUS: 61 uncorrected, 57 context corrupt (Intel SDM volume 3B, 17.3.2.2); the AMD layout
+    is the same there, with 44 for deferred."""
+    status = int(data["status"], 16)
+    if status >> 61 & 1:
+        data["context_corrupt"] = bool(status >> 57 & 1)
+        return "mce_uncorrected"
+    return "mce_deferred" if status >> 44 & 1 and "MC%d_STATUS[" % data.get("bank", -1) in text else "mce_corrected"
+
+
+def _mce_severity(data, where, text):
+    return {"fatal": "mce_uncorrected", "corrected": "mce_corrected"}.get(data["severity"], "mce_apei")
+
+
+def _link(data, where, text):
+    data["state"] = data["now"] = "down" if data["state"].lower() == "down" else "up"
+    if data.get("device") == "Port":
+        del data["device"]      # "Port: 1 Link DOWN" without a name
+    data["downs"] = 1 if data["state"] == "down" else 0
+
+
+_NVME_WHAT = (("tim", "timeout"), ("device not", "failed"), ("disabling", "gone"), ("removing", "gone"),
+              ("controller is", "gone"), ("reconnect", "fabric"), ("error rec", "fabric"), ("keep", "fabric"),
+              ("reset", "reset"), ("frozen", "reset"), ("i/o", "media"), ("path", "path"))
+
+
+def _nvme(data, where, text):
+    what = data.get("what", "").lower()
+    data["what"] = next((name for start, name in _NVME_WHAT if what.startswith(start)), "failed")
+
+
+_MLX5_WHAT = (("insuff", "power"), ("health", "health"), ("fatal", "health"), ("recovery", "health"),
+              ("sensor", "temperature"), ("temp", "temperature"), ("port", "module"), ("cable", "module"),
+              ("access", "command"), ("err(", "command"), ("dump", "cqe"), ("error cqe", "cqe"),
+              ("timeout", "timeout"))
+
+
+def _mlx5(data, where, text):
+    what = data.get("what", "").lower()
+    data["what"] = next((name for start, name in _MLX5_WHAT if what.startswith(start)), "other")
+
+
+def _oom(data, where, text):
+    if " invoked oom-killer" in text:
+        data["invoker"] = text.partition(" invoked oom-killer")[0][:64]
+    found = _compiled.get("job")
+    if found is None:
+        # slurmstepd's cgroups, version 1 and 2.
+        found = _compiled["job"] = re.compile(r"/(?:slurm\w*|system\.slice/[\w.-]{0,80}slurmstepd\.scope)/"
+                                              r"(?:uid_\d{1,10}/)?job_(\d{1,10})(?:/|$)", re.ASCII)
+    job = found.match(data.get("memcg", ""))
+    if job is not None:
+        data["job"] = int(job[1])
+
+
+def _fs(data, where, text):
+    data["fs"] = data.get("fs", "").lower().replace("journal commit", "jbd2")
+    device = data.get("device", "").rstrip(".:")
+    if device:
+        data["device"] = device[:-2] if device.endswith("-8") else device      # the journal's inode, ext4's
+
+
+def _iommu(data, where, text):
+    if "reason" in data:
+        data["reason"] = data["reason"].lower()
+
+
+# Kinds whose data is made out of more than one group; returns another kind, or None to keep it.
+_REFINE = {
+    "mce_status": _mce_status, "mce_severity": _mce_severity, "link_flap": _link, "nvme": _nvme, "mlx5": _mlx5,
+    "oom_kill": _oom, "fs_error": _fs, "fs_readonly": _fs, "iommu_fault": _iommu,
+}

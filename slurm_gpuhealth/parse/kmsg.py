@@ -6,7 +6,6 @@ kernel's own records have facility 0; what a program writes into /dev/kmsg gets 
 """
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 
 from slurm_gpuhealth.facts import KernelEvent
@@ -18,17 +17,17 @@ usec: microseconds since boot, or None."""
 
 BURST_GAP = 180.0       # seconds of silence that end a burst (NVIDIA Fleet Intelligence groups the same way)
 MAX_EVENTS = 5000       # distinct events kept of one pass; more than that is a flood, and is only counted
+MAX_OF_USERS = 200      # of a kind that users can write as often as they like
 LINE_LIMIT = 600        # characters kept of a line
 
-_NEEDLES = tuple(needle.encode() for needle in kernel_kinds.NEEDLES)
-_INSIDE = tuple(needle.encode() for needle in kernel_kinds.INSIDE)
-_compiled: list = []
+_OF_USERS = frozenset(("oom_kill", "hung_task", "nvml_version_mismatch"))
+_filter: list = []
 
 
 def raw_record(line):
     """The Line of a raw record, or None for a line that is none (a property, text of another form)."""
     head, mark, text = line.partition(";")
-    fields = head.split(",")
+    fields = head.split(",", 3)
     # More header fields may come: only the first three are ours.
     if not mark or len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit() and fields[2].isdigit()):
         return None
@@ -37,50 +36,30 @@ def raw_record(line):
     return Line(text, "raw", int(fields[0]) >> 3, int(fields[1]), int(fields[2]))
 
 
-def interesting(block, more=()):
-    """The lines of `block` (bytes, whole lines, any form) that may hold an event, in order.
-
-    Looks for each needle in the block as a whole: a Python step a line would cost ten times as much.
-    more: further needles (bytes).
-    """
-    return _lines_at(block, _positions(block, _NEEDLES + tuple(more)))
-
-
 def interesting_records(block):
-    """The same for raw records; faster still, as their text begins at a known place."""
-    if not _compiled:
-        _compiled.append(re.compile(kernel_kinds.STARTS.encode()))
-    starts = [found.start() for found in _compiled[0].finditer(block)]
-    return _lines_at(block, starts + _positions(block, _INSIDE))
+    """The raw records of `block` (bytes, whole lines) that may hold an event, in order.
 
-
-def _positions(block, needles):
-    """Where the needles are, at most once a line and needle."""
-    found = []
-    for needle in needles:
-        at = block.find(needle)
-        while at >= 0:
-            found.append(at)
-            at = block.find(b"\n", at)
-            if at >= 0:
-                at = block.find(needle, at)
-    return found
-
-
-def _lines_at(block, positions):
-    last = -1
-    for at in sorted(positions):
-        if at < last:
-            continue        # a further needle in the line just given
-        last = block.find(b"\n", at)
-        if last < 0:
-            last = len(block)
-        yield block[block.rfind(b"\n", 0, at) + 1:last]
+    By the first four bytes of their text; for lines that begin with the name of a driver or a process, what makes
+    them one of interest is looked for in the block as a whole first.
+    """
+    if not _filter:
+        _filter.append(kernel_kinds.Filter())
+    quick = _filter[0]
+    keys, narrow, worth, marked = quick.keys, quick.narrow, quick.worth, quick.marked(block)
+    return [line for line in block.split(b"\n") if (key := line.partition(b";")[2][:4]) in keys
+            and (key not in narrow or worth(key, line)) or line in marked]
 
 
 def decode(line):
     """Text of a line of bytes; what is not UTF-8 shows as \\xNN (the kernel writes its own the same way)."""
     return line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+
+
+def clean(text):
+    """`text` with what a terminal would obey written as \\xNN."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 class Bursts:
@@ -91,8 +70,10 @@ class Bursts:
 
     def __init__(self, limit=MAX_EVENTS):
         self._events = []       # lists in the order of KernelEvent's fields
-        self._open = {}         # key -> list, the event that a further line would belong to
+        self._open: dict = {}   # key -> list, the event that a further line would belong to
         self._limit = limit
+        self._of_users = {}     # kind -> how many events of it
+        self._probe = ("", None)    # GPU that the block of the driver's probe is about, and when it began
         self.dropped = 0        # lines of events beyond the limit
         self.fresh = False
 
@@ -102,33 +83,89 @@ class Bursts:
         whether it began a new one."""
         kind, code, where, pid, process, data = parsed
         self.fresh = False
+        if kind == "gpu_probe":
+            self._probe = (where, when)
+            return None
         detail = data.pop("detail", False)
+        if data.pop("pending", False) and not where:
+            where = self._probe[0]
+            self._probe = ("", None)
         # A changed recovery action is news each time it changes to another one.
-        key = (kind, code, where, data.get("to"), data.get("fatal"), data.get("device"), data.get("class"),
-               data.get("injected"))
+        key: tuple = (kind, code, where, data.get("to"), data.get("fatal"), data.get("device"), data.get("class"),
+                      data.get("target") or data.get("server") or data.get("node"), data.get("injected"),
+                      data.get("earlier_boot"), process if kind in _OF_USERS else None)
         if detail:
             main = self._main_of(kind, code, where)
             if main is None and code is None:
                 return None     # the rest of something whose beginning is not there says nothing
             key = main or key
+        elif kind == "oom_kill":
+            key = self._oom(key, pid, process, data, when)
         event = self._open.get(key)
         if event is not None and self._near(event, when):
-            if not detail:
-                event[5] += 1
-            for name, value in data.items():
-                if detail or name == "caused_by":
-                    event[10].setdefault(name, value)
+            self._join(event, detail, pid, process, data)
             if when is not None:
                 event[6] = when
             return event
+        if kind in _OF_USERS:
+            number = self._of_users[kind] = self._of_users.get(kind, 0) + 1
+            if number > MAX_OF_USERS:
+                # Processes that one user starts and lets die must not push out what else the log says.
+                rest: tuple = (kind, "more")
+                last = self._open.get(rest)
+                if last is not None:
+                    last[5] += 1
+                    last[6] = when if when is not None else last[6]
+                    return last
+                key = rest
         if len(self._events) >= self._limit:
             self.dropped += 1
             return None
-        event = [kind, code, where, when, line[:LINE_LIMIT], 1, when, pid, process, seq, data]
+        for name, value in data.items():
+            if isinstance(value, str):
+                data[name] = clean(value)
+        event = [kind, code, where, when, clean(line[:LINE_LIMIT]), 1, when, pid, clean(process), seq, data]
         self._open[key] = event
         self._events.append(event)
         self.fresh = True
         return event
+
+    def _join(self, event, detail, pid, process, data):
+        """One more line of `event`."""
+        known = event[10]
+        more = detail or event[0] == "rm_init_failed"
+        if event[0] == "oom_kill":
+            more = True
+            if pid is not None and known.pop("invoked", False):
+                event[7], event[8] = pid, clean(process)        # now the victim is known
+            elif pid is not None and pid != event[7]:
+                event[5] += 1
+        elif not detail:
+            event[5] += 1
+        if event[0] == "link_flap":
+            known["now"] = data.get("now", "")
+            known["downs"] = known.get("downs", 0) + data.get("downs", 0)
+        for name, value in data.items():
+            if (more or name == "caused_by") and name != "invoked":
+                known.setdefault(name, clean(value) if isinstance(value, str) else value)
+
+    def _oom(self, key, pid, process, data, when):
+        """The key of the event that a line about memory belongs to: a kill is told in up to four lines, of which the
+        first names who asked for memory, the others the victim."""
+        for event in reversed(self._events[-8:]):
+            same = event[0] == "oom_kill" and event[10].get("injected") == data.get("injected")
+            if not same or not self._soon(event, when):
+                continue
+            begun = event[10].get("invoked") and "invoker" not in data
+            if begun or pid is not None and event[7] == pid:
+                for known, value in self._open.items():
+                    if value is event:
+                        return known
+        return key
+
+    @staticmethod
+    def _soon(event, when):
+        return when is None or event[6] is None or 0 <= when - event[6] <= 60.0
 
     def again(self, event, when):
         """One more line of `event` at `when`; False when its burst has ended and it must be added anew."""
@@ -145,11 +182,18 @@ class Bursts:
 
     def _main_of(self, kind, code, where):
         for event in reversed(self._events[-8:]):
-            if event[0] == kind and (code is None or (event[1], event[2]) == (code, where)):
+            same = event[0] == kind or kind == "mce_apei" and event[0].startswith("mce_")
+            if same and (code is None or (event[1], event[2]) == (code, where)):
                 for key, value in self._open.items():
                     if value is event:
                         return key
         return None
+
+    def earlier(self):
+        """All events so far are of a boot before this one."""
+        for event in self._events:
+            event[10]["earlier_boot"] = True
+        self._open.clear()
 
     def events(self):
         """The events so far as a tuple of KernelEvent, in the order of their first lines."""

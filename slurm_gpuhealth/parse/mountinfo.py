@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-Entry = namedtuple("Entry", "path fstype source options super_options")
+Entry = namedtuple("Entry", "path fstype source options super_options number", defaults=("0:0",))
 Entry.__doc__ = """One mounted file system. path: mount point. options: those of the mount ("rw,noatime");
-super_options: those of the file system, which may be "ro" while the mount says "rw"."""
+super_options: those of the file system, which may be "ro" while the mount says "rw". number: "8:1", device number of
+the block device below; "0:33" for what has none."""
 
 # File systems that need the network: they get the longer deadline, and EACCES for root means root_squash.
 # Names as in /proc/filesystems and in mountinfo, looked up 2026-11-30 in the kernel tree and vendors' manuals.
@@ -17,13 +18,14 @@ NETWORK_TYPES = frozenset((
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "lustre_tgt", "gpfs", "beegfs",
     "beegfs_nodev", "fhgfs", "wekafs", "pvfs2", "orangefs", "ocfs2", "gfs2", "panfs", "glusterfs", "fuse.glusterfs",
     "fuse.ceph", "fuse.ceph-fuse", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.juicefs", "fuse.cvmfs2",
-    "fuse.mountpoint-s3", "vast", "hammerspace", "quobyte", "fuse.quobyte", "fuse.rclone", "fuse.goofys",
+    "fuse.mountpoint-s3", "vast", "hammerspace", "quobyte", "fuse.quobyte", "fuse.rclone", "fuse.goofys", "virtiofs",
+    "coda",
 ))
 
 
 def is_network(fstype):
     """True for a file system type that needs the network. Any fuse type may block on a daemon, so it counts."""
-    return fstype in NETWORK_TYPES or fstype.startswith(("fuse.", "nfs")) or fstype == "fuse"
+    return fstype in NETWORK_TYPES or fstype.startswith("fuse.") or fstype == "fuse"
 
 
 def unescape(text):
@@ -52,7 +54,7 @@ def parse(text):
             if len(fields) >= dash + 3:
                 more = fields[dash + 3] if len(fields) > dash + 3 else ""
                 entries.append(Entry(unescape(fields[4]), fields[dash + 1], unescape(fields[dash + 2]),
-                                     fields[5], more))
+                                     fields[5], more, fields[2]))
         elif len(fields) == 6 and fields[4].isdigit() and fields[5].isdigit():
             # /proc/mounts: source path type options 0 0
             entries.append(Entry(unescape(fields[1]), fields[2], unescape(fields[0]), fields[3], fields[3]))

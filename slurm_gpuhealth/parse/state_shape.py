@@ -112,9 +112,10 @@ SHAPES = {
         driver=text, cursor=_CURSOR, counters=_COUNTERS,
         requeued=Fields(("restart", "start"), restart=count, start=number)),
     "spool": Fields(
-        ("kind", "args", "time", "job"), kind=one_of("requeue", "hold"), time=number, boot_id=text, incident=text,
+        ("kind", "args", "time", "job"), kind=one_of("requeue", "hold", "requeued"), time=number, boot_id=text,
+        incident=text,
         args=Fields(("job", "tag"), job=count, restart=count, tag=text, code=text, message=text, why=text,
-                    if_failed=flag), job=_JOB),
+                    if_failed=flag, counts=flag), job=_JOB),
 }
 
 

@@ -14,5 +14,9 @@ Source.__doc__ = """module: here. deadline: key of `deadlines:` in the configura
 
 # name -> Source. A source is read when a check of the phase needs it (checks.CHECKS, column needs).
 SOURCES: dict = {
-    "sysfs": Source("sysfs", "command", ("pci",)),
+    "processes": Source("processes", "command", ("processes", "jobs", "job")),
+    "services": Source("services", "command", ("services",)),
+    "plugins": Source("plugins", "command", ("plugins",)),
+    "sysfs": Source("sysfs", "command", ("pci", "links", "memory_controllers", "nvme", "devices", "filesystems",
+                                            "clock")),
 }

@@ -55,7 +55,8 @@ def read(spec, emit):
         except OSError as exc:
             say(error=_error(exc))
             return
-        say(free_bytes=numbers.f_bavail * numbers.f_frsize, free_inodes=numbers.f_favail)
+        say(free_bytes=numbers.f_bavail * numbers.f_frsize, free_inodes=numbers.f_favail,
+            total_bytes=numbers.f_blocks * numbers.f_frsize, total_inodes=numbers.f_files)
         if spec.get("writable"):
             say(writable=_try_to_write(fd))
     finally:

@@ -12,6 +12,7 @@ import json
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth import paths
+from slurm_gpuhealth.model import HEALTHCHECK, MANUAL
 from slurm_gpuhealth.probes import nvml_call
 
 _INIT_FLAG_NO_GPUS = 1          # nvmlInitWithFlags: a node without GPUs is no error
@@ -26,11 +27,11 @@ def read(spec, emit):
     # Here and not above: only the child needs them, not the hook that puts together what it said.
     from slurm_gpuhealth.probes.nvml_device import Device
     from slurm_gpuhealth.probes.nvml_readers import READERS
-    nvml = nvml_call.import_nvml()
+    phase, nvml = spec.get("phase", ""), nvml_call.import_nvml()
     try:
         nvml.nvmlInitWithFlags(_INIT_FLAG_NO_GPUS)
     except nvml.NVMLError as exc:
-        emit("system", F.to_plain({"nvml": nvml_call.unknown(exc.value), "driver": _module_version()}))
+        emit("system", F.to_plain({"nvml": nvml_call.unknown(exc.value), "driver": _libraries()["module"]}))
         emit("done", {})
         return
     call = nvml_call.Caller(nvml)
@@ -39,12 +40,14 @@ def read(spec, emit):
         cuda = "%d.%d" % (cuda // 1000, cuda % 1000 // 10)
     emit("system", F.to_plain({"driver": call("nvmlSystemGetDriverVersion"), "cuda": cuda,
                                "nvml": call("nvmlSystemGetNVMLVersion")}))
+    if phase in (HEALTHCHECK, MANUAL, ""):
+        emit("libraries", F.to_plain(_libraries()))
     count = call("nvmlDeviceGetCount")
     emit("count", F.to_plain({"count": count}))
     found = []
     for number in range(count if F.is_known(count) else 0):
         emit("reading", {"nvml_index": number})
-        device = Device(nvml, number, spec.get("phase", ""))
+        device = Device(nvml, number, phase)
         device.identity()
         if F.is_known(device.values["persistence"]):
             emit("persistence", {"nvml_index": number, "mode": device.values["persistence"]})
@@ -59,8 +62,13 @@ def read(spec, emit):
     emit("done", {})
 
 
+def _libraries():
+    from slurm_gpuhealth.probes import nvml_libraries
+    return nvml_libraries.read()
+
+
 def assemble(records, spec, status):
-    """Facts fields of what `read` emitted, also of a part of it: driver, cuda, nvml, gpu_count, gpus.
+    """Facts fields of what `read` emitted, also of a part of it: driver, cuda, nvml, libraries, gpu_count, gpus.
 
     spec: known (KnownGpu as dicts), minors (gres index -> device minor, may be empty), expected (number or
     None). Of a GPU that was being read when time ran out, what is missing is Unknown(timeout).
@@ -73,6 +81,8 @@ def assemble(records, spec, status):
         if kind == "system":
             system = F.from_plain({name: plain[name] for name in ("driver", "cuda", "nvml") if name in plain})
             fields.update({name: getattr(system, name) for name in ("driver", "cuda", "nvml") if name in plain})
+        elif kind == "libraries":
+            fields["libraries"] = F.from_plain({"libraries": plain}).libraries
         elif kind == "count":
             fields["gpu_count"] = F.from_plain({"gpu_count": plain["count"]}).gpu_count
         elif kind == "reading":
@@ -161,19 +171,9 @@ def _unanswered(gpu, missing):
     return gpu._replace(**fields)._replace(nvml_index=gpu.nvml_index)
 
 
-def _module_version():
-    """Version of the loaded kernel module: the only thing left to say when NVML does not start."""
-    try:
-        with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as handle:
-            words = handle.readline().split()
-    except OSError:
-        return F.Unknown(F.ABSENT, "no driver loaded")
-    return next((word for word in words if word[:1].isdigit() and "." in word), F.Unknown(F.ERROR, "not readable"))
-
-
 def _read_fixture(root, emit):
-    """DIR/nvml.json of a fixture node: {driver, cuda, nvml, count, defaults: {...}, gpus: [{...}]}, GPUs in the plain
-    form of facts.Gpu over `defaults`. `nvml` may be {"unknown": ..., "code": 18}. No file: no library."""
+    """DIR/nvml.json of a fixture node: {driver, cuda, nvml, libraries, count, defaults: {...}, gpus: [{...}]}, GPUs in
+    the plain form of facts.Gpu over `defaults`. `nvml` may be {"unknown": ..., "code": 18}. No file: no library."""
     try:
         with open(paths.under(root, "/nvml.json"), encoding="utf-8") as handle:
             node = json.load(handle)
@@ -182,6 +182,8 @@ def _read_fixture(root, emit):
         emit("done", {})
         return
     emit("system", {name: node[name] for name in ("driver", "cuda", "nvml") if name in node})
+    if "libraries" in node:
+        emit("libraries", node["libraries"])
     gpus = node.get("gpus", ())
     if "count" in node or "gpus" in node:
         emit("count", {"count": node.get("count", len(gpus))})

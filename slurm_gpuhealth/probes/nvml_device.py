@@ -1,6 +1,8 @@
 """One GPU while it is read through NVML: who it is, and what its readers (probes/nvml_*.py) share."""
 from __future__ import annotations
 
+import struct
+
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.model import HEALTHCHECK, MANUAL
 from slurm_gpuhealth.parse import bdf
@@ -10,8 +12,11 @@ from slurm_gpuhealth.probes import nvml_call as N
 _STOP = (N.GPU_IS_LOST, N.RESET_REQUIRED, N.TIMEOUT)
 _BROKEN_AFTER = 4       # so many calls with an unknown error: it is the GPU, not the call
 
-# Member of a field value's union, by its type (nvml.h, nvmlValueType_t).
-_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+# nvmlFieldValue_t (field, scope, two times; then type, return code, value), taken as bytes: reading the members of
+# ctypes structures one by one made 18 fields cost 207 us in place of 97 (Python 3.11, 2026-11-30).
+_FIELD = struct.Struct("=24xII8s")
+# A field value's union, by its type (nvml.h, nvmlValueType_t).
+_VALUE = tuple(struct.Struct("=" + kind) for kind in "dIQQqiH")
 
 
 class Device:
@@ -90,23 +95,25 @@ class Device:
         answer = self.ask("nvmlDeviceGetFieldValues", list(ids))
         if not F.is_known(answer):
             return dict.fromkeys(ids, answer)
-        for value in answer:
-            if value.nvmlReturn in _STOP:
-                self._fail(N.unknown(value.nvmlReturn))
-        return {one: _field(value) for one, value in zip(ids, answer)}
+        found = {}
+        for one, (kind, code, value) in zip(ids, _FIELD.iter_unpack(bytes(answer))):
+            if code in _STOP:
+                self._fail(N.unknown(code))
+            found[one] = _field(kind, code, value)
+        return found
 
     def _fail(self, error):
         self.error = self.values["error"] = error
 
 
-def _field(value):
-    if value.nvmlReturn == N.INVALID_ARGUMENT:      # a field id of which this driver has not heard
+def _field(kind, code, value):
+    if code == N.INVALID_ARGUMENT:      # a field id of which this driver has not heard
         return F.Unknown(F.UNSUPPORTED, "driver too old for this", N.INVALID_ARGUMENT)
-    if value.nvmlReturn:
-        return N.unknown(value.nvmlReturn)
-    if value.valueType >= len(_VALUE):
-        return F.Unknown(F.ERROR, "a value of type %d" % value.valueType)
-    return getattr(value.value, _VALUE[value.valueType])
+    if code:
+        return N.unknown(code)
+    if kind >= len(_VALUE):
+        return F.Unknown(F.ERROR, "a value of type %d" % kind)
+    return _VALUE[kind].unpack_from(value)[0]
 
 
 def _bdf(pci):

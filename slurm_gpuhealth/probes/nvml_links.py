@@ -14,7 +14,7 @@ _MOST_LINKS = 64        # no GPU has more; a count above it is nonsense
 # Error counters of one link, by its number in the field's scope: up to Hopper the first group, from Blackwell on the
 # second (nvml.h: "unsupported for Blackwell+"). What a GPU has not is left out.
 _ERRORS = {161: "replay", 162: "recovery", 163: "crc"}
-_ERRORS_NEW = {206: "malformed", 207: "overrun", 211: "integrity", 214: "recovery_failed", 215: "recovery"}
+_ERRORS_NEW = {206: "malformed", 207: "overrun", 211: "integrity", 214: "recovery_failed", 215: "recovery_events"}
 # Bit error rates, of Blackwell on: mantissa in bits 8 to 11, negative exponent of ten in bits 0 to 7.
 _RATES = {220: "effective_ber", 222: "symbol_ber"}
 # Drivers before 525 count by link in the field's own number: the first of links 0 to 5, and of 6 to 11.
@@ -75,13 +75,15 @@ def _errors(device, links):
     wanted = {**_ERRORS, **_ERRORS_NEW, **_RATES}
     values = device.fields(*((field, link["link"]) for link in up for field in wanted))
     for link in up:
-        found = {wanted[field]: values[field, link["link"]] for field in wanted
-                 if F.is_known(values[field, link["link"]])}
+        own = {name: values[field, link["link"]] for field, name in wanted.items()}
+        found = {name: value for name, value in own.items() if F.is_known(value)}
+        if any(name in found for name in _ERRORS.values()):
+            found = {name: value for name, value in found.items() if name not in _ERRORS_NEW.values()}
         for name in _RATES.values():
             if name in found:
                 found[name] = ((found[name] >> 8) & 0xf) * 10.0 ** -(found[name] & 0xff)
-        why = values[next(iter(wanted)), link["link"]]
-        link["errors"] = found or why
+        link["errors"] = found or next((value for value in own.values() if value.reason != F.UNSUPPORTED),
+                                       own["replay"])
     if all(isinstance(link["errors"], F.Unknown) and link["errors"].reason == F.UNSUPPORTED for link in up):
         _errors_old(device, up)
 

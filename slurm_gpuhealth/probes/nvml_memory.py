@@ -32,14 +32,14 @@ def read(device):
     if device.values["ecc_mode"] != 0 and (hit or device.in_rounds):
         _sram(device)
     if hit or device.in_rounds or _positive(device, "remap_uncorrected", "remap_pending", "remap_failure"):
-        device.take("unrepairable", device.optional("nvmlDeviceGetUnrepairableMemoryFlag_v1"), _flag)
+        device.take("unrepairable", device.optional("nvmlDeviceGetUnrepairableMemoryFlag_v1"))
     if F.is_known(device.values["remap_failure"]) and (
             device.in_rounds or _positive(device, "remap_uncorrected", "remap_corrected")):
         device.take("remap_histogram", device.optional("nvmlDeviceGetRowRemapperHistogram"), lambda banks: {
             name: getattr(banks, name) for name in ("max", "high", "partial", "low", "none")})
     if device.in_rounds:
-        device.take("repair_pending", device.optional("nvmlDeviceGetRepairStatus"), lambda found: {
-            "channel": found.bChannelRepairPending, "tpc": found.bTpcRepairPending})
+        device.take("repair_pending", device.optional("nvmlDeviceGetRepairStatus"),
+                    lambda found: {"channel": found[0], "tpc": found[1]})
 
 
 def _totals(device):
@@ -127,8 +127,3 @@ def _pages(device):
     device.values["retired_pages"] = sum(counts.values())
     device.values["retired_counts"] = counts
     device.values["retired_pending"] = device.ask("nvmlDeviceGetRetiredPagesPendingStatus")
-
-
-def _flag(found):
-    """nvidia-ml-py hands out the whole structure or, in some releases, its value."""
-    return getattr(found, "bUnrepairableMemory", found)

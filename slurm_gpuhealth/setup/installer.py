@@ -20,6 +20,7 @@ from slurm_gpuhealth.state import write_atomic
 
 RECORD = paths.STATE + "/install.json"
 TMPFILES = "/etc/tmpfiles.d/gpuhealth.conf"
+UNIT = "/etc/systemd/system/gpuhealth-watch.service"
 FRAGMENT = os.path.dirname(paths.CONFIG) + "/gpuhealth.slurm.conf"
 DEFAULT_PREFIX = "/usr/libexec/gpuhealth"
 CONFIGLESS = "/run/slurm/conf/slurm.conf"
@@ -65,6 +66,9 @@ def plan(options):
     for name in render.HOOKS:
         text = render.hook(name, options.python, folders)
         steps.append(_file(options.root, "%s/%s" % (options.prefix, name), text, 0o755))
+    steps.append(_file(options.root, options.prefix + "/watch", render.watch(options.python, folders), 0o755))
+    if os.path.isdir(paths.under(options.root, os.path.dirname(UNIT))):
+        steps.append(_file(options.root, UNIT, render.watch_unit(options.prefix), 0o644))
     steps.append(_file(options.root, TMPFILES, "d %s 0711 root root -\n" % paths.RUN, 0o644))
     steps.append(_file(options.root, FRAGMENT, render.fragment(options.prefix), 0o644))
     steps.append(_configuration(options.root, record))

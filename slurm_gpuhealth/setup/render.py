@@ -40,11 +40,25 @@ def python_paths(modules=("slurm_gpuhealth", "pynvml", "yaml")):
 
 def hook(name, python, folders):
     """Text of one hook. Raises UsageError where the interpreter's path cannot stand in a first line."""
+    return _script("hooks/" + name, python, folders)
+
+
+def watch(python, folders):
+    """Text of the executable that the service starts. Raises as `hook`."""
+    return _script("watch", python, folders)
+
+
+def watch_unit(prefix):
+    """Text of the systemd unit of the service."""
+    return template("gpuhealth-watch.service").replace("@PREFIX@", prefix).replace("@VERSION@", __version__)
+
+
+def _script(name, python, folders):
     first = "#!%s -IS" % python
     if any(char.isspace() for char in python) or not python.startswith("/") or len(first) > _SHEBANG:
         raise UsageError("%s: a hook's first line cannot name this interpreter (spaces, or more than %d"
                          " characters)" % (python, _SHEBANG - 6))
-    text = template("hooks/" + name)
+    text = template(name)
     return text.replace("@PYTHON@", python).replace("@VERSION@", __version__).replace("@PATHS@", repr(folders))
 
 

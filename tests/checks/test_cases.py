@@ -101,5 +101,6 @@ def test_facts_where_nothing_was_read_are_healthy_for_no_gpu_check():
     from slurm_gpuhealth import facts as F
     facts = F.Facts(node="n1", expected=F.Expected(8, "config"))
     outcomes = {result.name: result.outcome for result in checks.run_checks(facts, DEFAULTS)}
-    assert outcomes.pop("mounts") == "ok"       # none configured
+    assert outcomes.pop("mounts") == outcomes.pop("mount_space") == "ok"    # none configured
+    assert outcomes.pop("plugins") == "ok"      # likewise
     assert "ok" not in outcomes.values()

@@ -1,4 +1,5 @@
 """`gpuhealth log parse`: one JSON line an event."""
+import argparse
 import io
 import json
 
@@ -20,6 +21,7 @@ LOG = b"""\
 
 class Args:
     log_command = "parse"
+    boot_time = None
 
     def __init__(self, file):
         self.file = file
@@ -33,7 +35,7 @@ def test_events_in_order():
     """Kinds, codes, severities and actions; a last line without newline counts."""
     assert [(event["kind"], event["code"], event["severity"], event["action"], event["count"])
             for event in parse(LOG)] == [
-        ("aer_corrected", None, "note", "none", 1), ("aer_uncorrected", None, "warning", "none", 1),
+        ("aer_corrected", None, "note", "none", 1), ("aer_uncorrected", None, "fatal", "reboot", 1),
         ("xid", 79, "fatal", "reboot", 1), ("xid", 31, "note", "restart-app", 2), ("xid", 154, "fatal", "reboot", 1),
         ("fs_readonly", None, "fatal", "repair", 1)]
 
@@ -77,3 +79,29 @@ def test_file_and_errors(tmp_path):
         log_cmd.run(Args(str(tmp_path / "none")), io.StringIO())
     with pytest.raises(errors.DataError):
         log_cmd.run(Args(str(tmp_path)), io.StringIO())
+
+
+def test_time_from_the_boot():
+    """Seconds since boot become a time when it is said when the boot was; without that time stays null."""
+    events = log_cmd.read(io.BytesIO(LOG), boot_time=1796000000.0)
+    assert (events[2]["time"], events[2]["last"]) == (1796074889.644138, 1796074889.644138)
+    assert events[3]["last"] == 1796074890.0
+    assert log_cmd._boot_time("1796000000") == 1796000000.0 and log_cmd._boot_time("now") > 1e9
+    for wrong in ("yesterday", "-1", "nan", "1e300"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            log_cmd._boot_time(wrong)
+
+
+def test_a_flood_is_counted_line_by_line():
+    """The quick way of counting gives what the slow way gives."""
+    lines = ["[%d.000000] NVRM: Xid (PCI:0000:02:00): 95, pid=%d, name=a, Uncontained" % (n, n) for n in range(1000)]
+    event, = parse("\n".join(lines).encode())
+    assert (event["count"], event["code"]) == (1000, 95)
+    gap = parse("\n".join(lines[:3] + ["[9000.0] NVRM: Xid (PCI:0000:02:00): 95, pid=1, name=a, x"]).encode())
+    assert [one["count"] for one in gap] == [3, 1]
+
+
+def test_what_programs_wrote_is_a_note():
+    """An injected line never looks like a fault, whatever it says."""
+    event, = parse(b"12,2,2,-;NVRM: Xid (PCI:0000:02:00): 79, x\n")
+    assert (event["severity"], event["action"], event["data"]["injected"]) == ("note", "none", True)

@@ -21,7 +21,11 @@ EXAMPLES = {
     "nvlink-down": "gpu2 4", "process": "gpu0 4242 1024", "set": "gpu0.uuid=GPU-x model=H100", "xid": "79 gpu3",
     "sxid": "12028 1 fatal", "aer": "gpu0 fatal", "fs-error": "sda1 xfs", "klog": "any text at all",
     "mount-gone": "/data", "mount-ro": "/data", "mount-hang": "/data", "mount-back": "/shared", "kill": "",
-    "reboot": "", "slurmd-stop": "", "slurmd-start": "",
+    "reboot": "", "slurmd-stop": "", "slurmd-start": "", "remap-low": "gpu1", "unrepairable": "gpu1",
+    "repair-pending": "gpu1", "inforom": "gpu1", "sram-limit": "gpu1", "pcie-replay": "gpu1 500", "swap": "gpu1",
+    "vbios": "gpu1 96.00.61.00.01", "nvlink-errors": "gpu3 5 recovery 2", "slowdown": "gpu2 0x48",
+    "fabric-status": "gpu1 23", "temp-mem": "gpu1 96", "compute-mode": "gpu1 2", "persistence": "all 0",
+    "app-clock": "gpu1 1200",
 }  # fmt: skip
 
 

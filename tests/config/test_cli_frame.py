@@ -129,7 +129,9 @@ def test_explain_xid():
     document = json.loads(command("explain", "79", "--json")[1])
     assert document["job_action"] == "requeue-now"
     assert document["xid"] == {"number": 79, "known": True, "action": "drain", "user_caused": "no",
-                               "companions": [45, 119, 120, 154], "sources": document["xid"]["sources"]}
+                               "companions": [45, 119, 120, 154], "sources": document["xid"]["sources"],
+                               "at_once": "reboot", "asks_since": 565, "gpus": [], "differs": {},
+                               "can_be": ["hardware", "driver", "host memory", "bus", "heat"]}
     assert not any("gpu-reset" in step for step in document["runbook"])
     assert "2 reboot the node" in json.loads(command("explain", "154", "--json")[1])["cause"]
     assert "the job's user" == json.loads(command("explain", "31", "--json")[1])["fixer"]

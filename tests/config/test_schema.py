@@ -31,7 +31,7 @@ def test_schema_and_defaults_have_the_same_keys():
     keys = {key.name: {inner.name: None for inner in key.kind.keys} if isinstance(key.kind, Keys) else None
             for key in TOP.keys}
     expected = shape(DEFAULTS)
-    for name in ("codes", "xid", "limits"):     # names inside are not fixed
+    for name in ("codes", "xid", "sxid", "limits"):     # names inside are not fixed
         expected[name] = None
     assert keys == expected
 
@@ -160,7 +160,8 @@ def test_values_come_through():
     assert value["expected_gpus"] == 4
     assert value["kernel_log_user_facility"] is True
     assert value["deadlines"]["nvml"] == 2.5 and value["deadlines"]["prolog"] == 20
-    assert value["mounts"] == [{"path": "/home", "type": ["nfs"], "writable": False, "network": "true"}]
+    assert value["mounts"] == [{"path": "/home", "type": ["nfs"], "writable": False, "network": "true", "deadline": 0,
+                                "options": [], "min_free_gb": 0, "min_free_percent": 0, "min_free_inodes": 0}]
     assert value["xid"] == {"109": {"action": "drain"}}
     assert value["codes"] == {"GH-XID79": {"job_action": "none"}}
     assert value["limits"] == {"pcie_gen": {"busy_utilization": 30, "word": "x", "flag": False}}

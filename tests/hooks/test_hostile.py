@@ -257,3 +257,35 @@ def test_clock_that_was_far_ahead(node):
     node.hook("healthcheck")
     assert "GH-LOG-FAIL" in [event["code"] for event in node.events("finding")]
     assert load(node, STATE + "/node.json")["pruned"] < time.time() + 86400
+
+
+def test_hook_killed_behind_its_requeue_is_completed_by_the_next_one(node):
+    """Requeued, then SIGKILL (slurmd's own time limit): start time and hint follow, and the requeue is counted."""
+    node.add_job(7, gpus={"n1": [3]})
+    node.hook("healthcheck")
+    node.xid(79, 3, age=0.5)
+    node.lose(3)
+    for tool in ("scontrol", "squeue"):
+        put(node, "/deadly/" + tool, '#!/bin/sh\n%s "$@"\nrc=$?\ncase "$*" in *requeue*) kill -9 $PPID ;; esac\n'
+            'exit $rc\n' % node.path("/usr/bin/" + tool))
+        os.chmod(node.path("/deadly/" + tool), 0o755)
+    node.config["slurm"] = {"bin_dir": "/deadly"}
+    node.save()
+    node.hook("healthcheck")
+    node.config["slurm"] = {"bin_dir": "/usr/bin"}
+    node.save()
+    job = node.slurm.job(7)
+    assert job["restarts"] == 1 and "tries=1" not in job["comment"]
+    spool = node.path(STATE + "/spool/")
+    (name,) = os.listdir(spool)
+    node.hook("healthcheck")
+    assert os.listdir(spool) == [name]      # the one that began it may still be at it
+    with open(spool + name, encoding="utf-8") as handle:
+        entry = json.load(handle)
+    put(node, STATE + "/spool/" + name, dict(entry, time=entry["time"] - 60))
+    node.hook("healthcheck")
+    job = node.slurm.job(7)
+    assert job["restarts"] == 1 and "for=7.1" in job["comment"] and "tries=1" in job["comment"]
+    assert any("StartTime" in part for call in node.slurm.changes() for part in call)
+    assert os.listdir(spool) == []
+    assert [event["detail"]["why"] for event in node.events("spool")] == ["done"]

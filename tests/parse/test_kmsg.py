@@ -114,19 +114,13 @@ SAMPLES = [
 
 @pytest.mark.parametrize("text", SAMPLES)
 def test_the_quick_search_misses_nothing(text):
-    """Every line that the parser understands is found by the search through whole blocks, in both forms."""
+    """Every line that the parser understands is found by the quick look at a block, in both forms."""
     assert kernel_kinds.parse(text) is not None
     dull = "6,1,1,-;systemd[1]: Started something.\n"
     block = (dull + builders.raw(text, 7) + dull).encode()
-    assert list(kmsg.interesting_records(block)) == [builders.raw(text, 7).encode()[:-1]]
-    assert list(kmsg.interesting(("[ 1.0] x\n[    5.123456] %s\nlast" % text).encode())) == [
+    assert kmsg.interesting_records(block) == [builders.raw(text, 7).encode()[:-1]]
+    assert list(log_lines.interesting(("[ 1.0] x\n[    5.123456] %s\nlast" % text).encode())) == [
         ("[    5.123456] " + text).encode()]
-
-
-def test_every_rule_has_a_sample():
-    """A rule that no line of this file matches would be untested."""
-    kinds = {kernel_kinds.parse(text)[0] for text in SAMPLES}
-    assert {kind for _, kind, _ in kernel_kinds.RULES} <= kinds
 
 
 @given(st.lists(st.sampled_from(SAMPLES + ["dull", "", " SUBSYSTEM=pci"]), max_size=12))
@@ -140,7 +134,7 @@ def test_lines_come_once_and_in_order(texts):
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(data):
     """Whatever a log holds, nothing raises."""
-    for line in list(kmsg.interesting(data)) + list(kmsg.interesting_records(data)):
+    for line in list(log_lines.interesting(data)) + kmsg.interesting_records(data):
         log_lines.parse_line(kmsg.decode(line))
     log_lines.clock(log_lines.parse_line(kmsg.decode(data))[0])
 
@@ -150,7 +144,7 @@ def test_any_bytes_are_survived(data):
     ("[155044.078590] " + XID, "dmesg", 155044.07859, None, ""),
     ("[  130.456250] [  T1946] " + XID, "caller", 130.45625, None, ""),
     ("[  130.456250 <    0.000012>] " + XID, "dmesg", 130.45625, None, ""),
-    ("[Mon Aug  5 03:54:13 2024] " + XID, "dmesg-T", None, None, "Mon Aug  5 03:54:13 2024"),
+    ("[Mon Aug  5 03:54:13 2024] " + XID, "ctime", None, None, "Mon Aug  5 03:54:13 2024"),
     ("[Sun Dec  1 14:54:40 2024] node001 kernel: " + XID, "kernel", None, None, "Sun Dec  1 14:54:40 2024"),
     ("2024-05-01T10:00:00,250000+02:00 node1 kernel: " + XID, "kernel", None, 1714550400.25,
      "2024-05-01T10:00:00,250000+02:00"),

@@ -19,7 +19,8 @@ def test_fields():
     """Path, type, source and both kinds of option, however many optional fields there are."""
     entries = mountinfo.parse(TEXT)
     assert [entry.path for entry in entries] == ["/", "/data", "/local", "/with blank", "/data", "/no/super"]
-    assert entries[1] == mountinfo.Entry("/data", "nfs4", "store:/data", "rw,noatime", "rw,vers=4.2,addr=192.0.2.1")
+    assert entries[1] == mountinfo.Entry("/data", "nfs4", "store:/data", "rw,noatime", "rw,vers=4.2,addr=192.0.2.1",
+                                           "0:32")
     assert mountinfo.options_of(entries[1]) == "rw,noatime,vers=4.2,addr=192.0.2.1"
 
 

@@ -115,3 +115,28 @@ def test_real_root():
         pytest.skip("no /proc/self/mountinfo here")
     mount = look("", "/", writable=False)
     assert mount.present is True and mount.error is None
+
+
+def test_size_and_inodes_are_told(node):
+    """Limits in percent need the whole."""
+    mount = look(node)
+    assert mount.total_bytes >= mount.free_bytes > 0 and mount.total_inodes >= 0
+
+
+def test_an_automounter_that_mounts_when_the_path_is_opened(node, monkeypatch):
+    """The table is read again after the path was opened."""
+    builders.write_node(node, {"/proc/self/mountinfo": "35 22 0:30 / /data rw - autofs auto.data rw\n"})
+    real = os.open
+
+    def mounting(path, *args, **kwargs):
+        if str(path).endswith("/data"):
+            builders.write_node(node, {"/proc/self/mountinfo": "35 22 0:30 / /data rw - autofs auto.data rw\n" + INFO})
+        return real(path, *args, **kwargs)
+    monkeypatch.setattr(mounts.os, "open", mounting)
+    assert look(node).fstype == "nfs4"
+
+
+def test_an_automounter_that_does_not_mount(node):
+    """Only the automounter is seen: the check says that nothing is mounted."""
+    builders.write_node(node, {"/proc/self/mountinfo": "35 22 0:30 / /data rw - autofs auto.data rw\n"})
+    assert look(node, writable=False).fstype == "autofs"

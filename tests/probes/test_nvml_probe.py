@@ -12,7 +12,7 @@ import builders
 import pytest
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.probes import nvml
+from slurm_gpuhealth.probes import nvml, nvml_libraries, nvml_pcie
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCE = os.path.join(ROOT, "containers", "slurm-testbed", "nvml")
@@ -24,8 +24,17 @@ before = set(sys.modules)
 from slurm_gpuhealth.probes import nvml
 def emit(kind, plain):
     print(json.dumps([kind, plain]), flush=True)
-nvml.read({"root": ""}, emit)
+nvml.read({"root": "", "phase": sys.argv[1]}, emit)
 print(json.dumps(["modules", sorted(set(sys.modules) - before)]))
+"""
+
+# In front of SCRIPT: how many calls go through to nvidia-ml-py.
+COUNTING = """
+import atexit
+from slurm_gpuhealth.probes import nvml_call
+calls, call = [], nvml_call.Caller.__call__
+nvml_call.Caller.__call__ = lambda self, name, *args: (calls.append(name), call(self, name, *args))[1]
+atexit.register(lambda: print(json.dumps(["calls", calls])))
 """
 
 
@@ -46,11 +55,11 @@ def library(tmp_path_factory):
 @pytest.fixture
 def probe(library, tmp_path):
     """Call with lines of the state file: the records of one reading."""
-    def run(*lines, folder=library, timeout=None):
+    def run(*lines, folder=library, timeout=None, phase="healthcheck", before=""):
         (tmp_path / "state").write_text("".join(line + "\n" for line in lines))
         env = dict(os.environ, LD_LIBRARY_PATH=str(folder), GPUSIM_STATE=str(tmp_path / "state"), PYTHONPATH=ROOT)
-        child = subprocess.Popen([sys.executable, "-c", SCRIPT], env=env, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen([sys.executable, "-c", "import json" + before + SCRIPT, phase], env=env, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             out, errors = child.communicate(timeout=timeout or 60)
             assert child.returncode == 0, errors
@@ -62,8 +71,9 @@ def probe(library, tmp_path):
 
 
 def facts_of(records, known=(), minors=(), status=OK, expected=None):
-    return nvml.assemble([tuple(record) for record in records if record[0] != "modules"],
-                         {"known": [F.to_plain(one) for one in known], "minors": minors, "expected": expected}, status)
+    read = [tuple(record) for record in records if record[0] not in ("modules", "calls")]
+    spec = {"known": [F.to_plain(one) for one in known], "minors": minors, "expected": expected}
+    return nvml.assemble(read, spec, status)
 
 
 def known_of(records):
@@ -76,18 +86,20 @@ class TestThroughRealBinding:
     """Each through nvidia-ml-py in a process of its own."""
 
     def test_eight_healthy_gpus(self, probe):
-        """Every field of a healthy GPU is read; only what row remapping replaced is unsupported."""
+        """Every field of a healthy GPU is read, but for what row remapping replaced and what only a fault asks for."""
         fields = facts_of(probe())
         assert (fields["gpu_count"], len(fields["gpus"])) == (8, 8)
         assert fields["driver"].count(".") == 2 and fields["cuda"].count(".") == 1
         gpu = fields["gpus"][3]
         assert (gpu.index, gpu.nvml_index, gpu.minor, gpu.bdf, gpu.error) == (3, 3, 3, "0000:5d:00.0", None)
         unread = {name for name in F.Gpu._fields if not F.is_known(getattr(gpu, name))}
-        assert unread == {"retired_pages", "retired_pending"}
+        assert unread == {"retired_pages", "retired_pending", "retired_counts", "ecc_locations", "pcie_width_slot",
+                          "accounting"}
 
     def test_what_tells_most_comes_first(self, probe):
         """System and count before any GPU, all identities before any detail: a later hang leaves its trail."""
-        kinds = [record[0] for record in probe()]
+        assert [record[0] for record in probe()][:3] == ["system", "libraries", "count"]
+        kinds = [record[0] for record in probe(phase="prolog")]
         assert kinds[:5] == ["system", "count", "reading", "persistence", "gpu"]
         assert kinds.count("gpu") == 16 and kinds[-2:] == ["done", "modules"]
 
@@ -178,6 +190,38 @@ class TestThroughRealBinding:
         assert (gpu.pcie_width, gpu.pcie_gen, gpu.recovery_action, gpu.utilization) == (8, 1, 4, 50)
         assert gpu.processes == ((4711, 1048576),)
 
+    def test_where_the_errors_were(self, probe):
+        """Locations are asked for only of totals above zero; before Ampere the SRAM is told by its parts."""
+        gpu = facts_of(probe("gpu1.ecc.uncorrected.volatile.dram=3", "gpu1.ecc.corrected.aggregate.sram=5"))["gpus"][1]
+        assert gpu.ecc_locations == {"volatile_uncorrected": {"dram": 3, "sram": 0},
+                                     "aggregate_corrected": {"dram": 0, "sram": 5}}
+        old = facts_of(probe("model=V100", "gpu0.ecc.uncorrected.aggregate.regfile=2"))["gpus"][0]
+        assert old.ecc_locations["aggregate_uncorrected"]["regfile"] == 2
+        assert "sram" not in old.ecc_locations["aggregate_uncorrected"]
+
+    def test_sram_status(self, probe):
+        """The structure goes in with its version and comes back with flag and counts."""
+        gpu = facts_of(probe("gpu1.sram.threshold_exceeded=1", "gpu1.sram.bucket.l2=4"))["gpus"][1]
+        assert (gpu.sram_threshold, gpu.sram_counts["l2"]) == (1, 4)
+        denied = facts_of(probe("error.nvmlDeviceGetSramEccErrorStatus=4"))["gpus"][1]
+        assert denied.sram_threshold.reason == F.DENIED
+
+    @pytest.mark.parametrize("line", ["gpu1.inforom_corrupt=1", "error.gpu1.nvmlDeviceGetSerial=14"])
+    def test_corrupt_inforom(self, probe, line):
+        """14 from the checksum, or from any call that stumbles over it."""
+        gpu = facts_of(probe(line))["gpus"][1]
+        assert (gpu.error, gpu.inforom.code) == (None, 14)
+
+    def test_a_field_that_the_driver_has_not_heard_of(self, probe):
+        """"Invalid argument" for a field id is an old driver, and no error."""
+        assert facts_of(probe("gpu0.field.230=!2"))["gpus"][0].recovery_action.reason == F.UNSUPPORTED
+
+    def test_calls_of_a_job_start(self, probe):
+        """What a healthy node of eight GPUs costs in prolog; who adds a call to it changes this number knowingly."""
+        calls = dict(probe(phase="prolog", before=COUNTING))["calls"]
+        assert len(calls) <= 4 + 8 * 36
+        assert len(dict(probe(phase="healthcheck", before=COUNTING))["calls"]) <= 4 + 8 * 60
+
     def test_retired_pages_of_an_old_gpu(self, probe):
         """Before Ampere pages were retired instead of rows remapped."""
         gpu = facts_of(probe("model=V100", "gpu0.retired.dbe=0x1000,0x2000", "gpu0.retired.sbe=0x3000",
@@ -245,6 +289,47 @@ def test_shrunk_list_without_memory_goes_by_minor():
     """First round ever, one GPU of eight already gone: the device number is the best there is."""
     gpus = [gpu(n, nvml_index=place)._replace(index=F.UNASKED) for place, n in enumerate((0, 1, 2, 4, 5, 6, 7))]
     assert [one.index for one in nvml.with_indices(gpus, (), (), 8)] == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_width_of_the_port_above(tmp_path):
+    """The port's lanes are in the folder above the device's own; "Unknown", 0 and 255 say nothing."""
+    port = "/sys/devices/pci0000:15/0000:15:01.0"
+    builders.write_node(tmp_path, {port + "/0000:18:00.0/vendor": "0x10de\n", port + "/max_link_width": "8\n"})
+    link = tmp_path / "sys" / "bus" / "pci" / "devices"
+    link.mkdir(parents=True)
+    (link / "0000:18:00.0").symlink_to(str(tmp_path) + port + "/0000:18:00.0")
+    assert nvml_pcie.slot_width("0000:18:00.0", str(tmp_path)) == 8
+    for text in ("Unknown\n", "0\n", "255\n", ""):
+        builders.write_node(tmp_path, {port + "/max_link_width": text})
+        assert nvml_pcie.slot_width("0000:18:00.0", str(tmp_path)).reason == F.UNSUPPORTED
+    assert nvml_pcie.slot_width("0000:19:00.0", str(tmp_path)).reason == F.ABSENT
+
+
+@pytest.mark.parametrize("folder,target,version", [
+    ("/usr/lib/x86_64-linux-gnu", "libcuda.so.550.90.07", "550.90.07"), ("/usr/lib64", "libcuda.so.470.57", "470.57"),
+    ("/usr/lib/x86_64-linux-gnu", "nvidia/current/libcuda.so.535.183.01", "535.183.01")])
+def test_version_of_libcuda(tmp_path, folder, target, version):
+    """From the name of the file that libcuda.so.1 leads to, also over several links."""
+    builders.write_node(tmp_path, {folder + "/" + target: ""})
+    (tmp_path / (folder[1:] + "/libcuda.so.1")).symlink_to(target)
+    assert nvml_libraries.libcuda_version(str(tmp_path)) == version
+
+
+def test_version_of_libcuda_that_is_not_told(tmp_path):
+    """No library, or a file without a version in its name: unknown, and never a mismatch."""
+    assert nvml_libraries.libcuda_version(str(tmp_path)).reason == F.ABSENT
+    builders.write_node(tmp_path, {"/usr/lib64/libcuda.so.1": ""})
+    assert nvml_libraries.libcuda_version(str(tmp_path)).reason == F.UNSUPPORTED
+
+
+@pytest.mark.parametrize("line", [
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  Release Build  (builder@host)  Fri May 31"])
+def test_version_of_the_module(tmp_path, line):
+    """Both kernel modules, the closed and the open one."""
+    builders.write_node(tmp_path, {"/proc/driver/nvidia/version": line + "\nGCC version:  gcc version 12.2.0\n"})
+    assert nvml_libraries.module_version(str(tmp_path)) == "550.90.07"
+    assert nvml_libraries.module_version(str(tmp_path / "nowhere")).reason == F.ABSENT
 
 
 def test_fixture_node(tmp_path):

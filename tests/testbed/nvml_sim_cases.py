@@ -98,6 +98,35 @@ CASES: list[tuple[str, str, object]] = [
     ),
     ("gpu3.temp=88", "nv.nvmlDeviceGetMarginTemperature(d(3))", -1),
     ("gpu3.temp_margin=12", "nv.nvmlDeviceGetMarginTemperature(d(3))", 12),
+    (
+        "gpu3.tlimit.slowdown=-2",
+        "[(v.nvmlReturn, v.value.siVal, v.valueType) for v in nv.nvmlDeviceGetFieldValues(d(3), [193, 194])]",
+        [[3, 0, 5], [0, -2, 5]],
+    ),
+    (
+        "gpu3.clock.app_default.graphics=1500\ngpu3.clock.app_default.mem=2000",
+        "[nv.nvmlDeviceGetDefaultApplicationsClock(d(3), k) for k in (0, 2)]"
+        " + [nv.nvmlDeviceGetApplicationsClock(d(3), 0)]",
+        [1500, 2000, 1980],
+    ),
+    (
+        "gpu3.nvlink.4.effective_ber=0x30f\ngpu3.nvlink.4.symbol_ber=0xfff\ngpu3.nvlink_switches=6"
+        "\ngpu3.nvlink.2.state=2",
+        "fields(3, (220, 4), (222, 4), (222, 5), 147, (165, 2))",
+        [[0, 0x30F], [0, 0xFFF], [3, 0], [0, 6], [0, 2]],
+    ),
+    (
+        "model=A100-MIG\ngpu3.mig_instances=2\ngpu3.mig_profiles=3g.40gb,2g.20gb\ngpu2.mig_names=0",
+        "[nv.nvmlDeviceGetName(nv.nvmlDeviceGetMigDeviceHandleByIndex(d(g), i)) for g, i in ((3, 0), (3, 1), (2, 0))]"
+        " + [(a.gpuInstanceSliceCount, a.memorySizeMB) for a in"
+        " [nv.nvmlDeviceGetAttributes_v2(nv.nvmlDeviceGetMigDeviceHandleByIndex(d(3), 0))]]",
+        [
+            "NVIDIA A100-SXM4-80GB MIG 3g.40gb",
+            "NVIDIA A100-SXM4-80GB MIG 2g.20gb",
+            "NVIDIA A100-SXM4-80GB",
+            [3, 40448],
+        ],
+    ),
     ("gpu3.temp_mem=97", "fields(3, 82)", [[0, 97]]),
     (
         "gpu3.temp.shutdown=1\ngpu3.temp.slowdown=2\ngpu3.temp.mem_max=3\ngpu3.temp.gpu_max=4",

@@ -70,8 +70,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
     ENTER_ANY(device);
     char text[128];
     nvmlReturn_t rc = gpu_text(gpu, "name", text, 80);
-    if (rc == NVML_SUCCESS && call.mig >= 0)
-        strcat(text, " MIG 1g.10gb");
+    if (rc == NVML_SUCCESS && call.mig >= 0 && gpu_number(gpu, "mig_names")) {
+        strcat(text, " MIG ");
+        mig_profile(gpu, call.mig, text + strlen(text), 24);
+    }
     return rc == NVML_SUCCESS ? put_text(text, name, size) : rc;
 }
 
@@ -315,7 +317,7 @@ static nvmlReturn_t a_clock(int gpu, const char *family, unsigned type, unsigned
     static const char *const types[] = {"graphics", "sm", "mem", "video"};
     char key[KEY_LEN];
     NEED(type < 4);
-    if (strcmp(family, "app.") == 0) {
+    if (strncmp(family, "app", 3) == 0) {
         if (type == CLOCK_VIDEO)
             return NVML_ERROR_NOT_SUPPORTED;
         type = type == CLOCK_SM ? CLOCK_GRAPHICS : type;
@@ -345,7 +347,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, unsigned
 EXPORT nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, unsigned type, unsigned *out)
 {
     ENTER(device);
-    return a_clock(gpu, "app.", type, out);
+    return a_clock(gpu, "app_default.", type, out);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, unsigned type, unsigned *out)
@@ -357,7 +359,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, unsi
 EXPORT nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, unsigned type, unsigned which, unsigned *out)
 {
     ENTER(device);
-    static const char *const families[] = {"", "app.", "app.", "max."};
+    static const char *const families[] = {"", "app.", "app_default.", "max."};
     NEED(which < 4);
     return a_clock(gpu, families[which], type, out);
 }

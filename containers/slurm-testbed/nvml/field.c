@@ -5,7 +5,7 @@
 
 #include "gpusim.h"
 
-enum { UINT = VALUE_UINT, ULL = VALUE_ULL };
+enum { UINT = VALUE_UINT, ULL = VALUE_ULL, SINT = VALUE_SINT };
 
 /* Fields that are a key of the state file. */
 static const struct {
@@ -49,6 +49,10 @@ static const struct {
     {190, UINT, "power_limit.enforced"},
     {191, ULL, "energy"},
     {192, UINT, "power_limit"},
+    {193, SINT, "tlimit.shutdown"},
+    {194, SINT, "tlimit.slowdown"},
+    {195, SINT, "tlimit.mem_max"},
+    {196, SINT, "tlimit.gpu_max"},
     {230, UINT, "recovery_action"},
     {269, ULL, "violation.sw_thermal"},
     {270, ULL, "violation.hw_thermal"},
@@ -94,6 +98,7 @@ static const struct {
     {212, ULL, "err.xmit_discards"},  {213, ULL, "err.recovery_ok"},
     {214, ULL, "err.recovery_failed"}, {215, ULL, "err.recovery_events"},
     {219, ULL, "err.effective"},      {221, ULL, "err.symbol"},
+    {220, ULL, "effective_ber"},      {222, ULL, "symbol_ber"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -172,7 +177,7 @@ static nvmlReturn_t field(int gpu, unsigned id, unsigned scope, unsigned *type, 
         *out = 0;
         return NVML_SUCCESS;
     case 147: /* links to a switch */
-        return gpu_value(gpu, "nvlinks", out);
+        return gpu_value(gpu, "nvlink_switches", out);
     case 166: /* version of a link */
         return gpu_number(gpu, "nvlinks") > 0 ? gpu_value(gpu, "nvlink.version", out) : NVML_ERROR_NOT_SUPPORTED;
     default:
@@ -195,6 +200,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvm
         memset(&v->value, 0, sizeof(v->value)); /* an unread field looks like 0, as with the real library */
         if (v->nvmlReturn == NVML_SUCCESS && v->valueType == UINT)
             v->value.uiVal = (unsigned)number;
+        else if (v->nvmlReturn == NVML_SUCCESS && v->valueType == SINT)
+            v->value.siVal = (int)number;
         else if (v->nvmlReturn == NVML_SUCCESS)
             v->value.ullVal = (unsigned long long)number;
     }

@@ -106,6 +106,7 @@ nvmlReturn_t link_total(int slot, const char *what, int64_t *out);
 int retired_pages(int slot, const char *cause, unsigned long long *pages, unsigned long long *times, int room);
 int gpu_processes(int slot, const char *key, nvmlProcessInfo_t *out, int room);
 int64_t used_memory(int slot);
+void mig_profile(int slot, int mig, char *out, size_t size); /* "1g.10gb" of one MIG device */
 void parse_bdf(const char *text, unsigned *domain, unsigned *bus, unsigned *device);
 nvmlReturn_t fill_pci(const char *bdf, int64_t device_id, int64_t subsystem_id, nvmlPciInfo_t *out);
 

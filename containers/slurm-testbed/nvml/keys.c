@@ -35,6 +35,7 @@ static int64_t all_banks(int slot)
     return rows < 0 ? rows : model()->remap_banks;
 }
 static int64_t mig_devices(int slot) { return gpu_number(slot, "mig") == 1 ? model()->mig_instances : 0; }
+static int64_t switch_links(int slot) { return gpu_number(slot, "nvlinks"); }
 static int64_t own_slot(int slot) { return slot; }
 static int64_t half_of_slots(int slot) { return slot / 4 % 2; }
 static int64_t headroom(int slot) { return gpu_number(slot, "temp.gpu_max") - gpu_number(slot, "temp"); }
@@ -78,6 +79,7 @@ static const struct key gpu_keys[] = {
     {"temp.slowdown", NUMBER, FROM_MODEL(slowdown), 0},
     {"temp.mem_max", NUMBER, FROM_MODEL(mem_max), 0},
     {"temp.gpu_max", NUMBER, FROM_MODEL(gpu_max), 0},
+    {"tlimit.{shutdown|slowdown|mem_max|gpu_max}", NUMBER, IS(UNSUPPORTED), 0},
     {"temp_margin", NUMBER, BY(headroom), 0},
     {"fan", NUMBER, IS(UNSUPPORTED), 0},
     {"power", NUMBER, FROM_MODEL(power), 0},
@@ -97,6 +99,8 @@ static const struct key gpu_keys[] = {
     {"clock.max.video", NUMBER, FROM_MODEL(clock_max_video), 0},
     {"clock.app.graphics", NUMBER, FROM_MODEL(clock_app_sm), 0},
     {"clock.app.mem", NUMBER, FROM_MODEL(clock_max_mem), 0},
+    {"clock.app_default.graphics", NUMBER, FROM_MODEL(clock_app_sm), 0},
+    {"clock.app_default.mem", NUMBER, FROM_MODEL(clock_max_mem), 0},
     {"clock_reasons", NUMBER, IS(1), 0},
     {"clock_reasons_supported", NUMBER, IS(0x1ff), 0},
     {"violation.{power|thermal|sync_boost|board_limit|low_util|reliability|sw_thermal|hw_thermal|"
@@ -137,16 +141,20 @@ static const struct key gpu_keys[] = {
      "unsupported_req|lcrc|lane}",
      NUMBER, IS(0), 0},
     {"nvlinks", NUMBER, FROM_MODEL(nvlinks), MAX_LINKS},
-    {"nvlink.#.state", SWITCH, BY(with_mig_links), 0},
+    {"nvlink.#.state", NUMBER, BY(with_mig_links), 2},
     {"nvlink.#.err.{replay|recovery|crc_flit|crc_data|ecc_data|malformed|overrun|rcv|rcv_remote|rcv_general|integrity|"
      "xmit_discards|recovery_ok|recovery_failed|recovery_events|effective|symbol}",
      NUMBER, IS(0), 0},
+    {"nvlink.#.{effective_ber|symbol_ber}", NUMBER, IS(UNSUPPORTED), 0},
     {"nvlink.#.remote", BDF, IS(0), 0},
+    {"nvlink_switches", NUMBER, BY(switch_links), MAX_LINKS},
     {"nvlink.version", NUMBER, FROM_MODEL(nvlink_version), 0},
     {"proc{|.graphics|.mps}", PROCESSES, IS(0), 0},
     {"mig", SWITCH, FROM_MODEL(mig), 0},
     {"mig_pending", SWITCH, LIKE("mig"), 0},
     {"mig_instances", NUMBER, BY(mig_devices), MAX_MIG},
+    {"mig_profiles", TEXT, IS(0), 0},
+    {"mig_names", FLAG, IS(1), 0},
     {"recovery_action", NUMBER, FROM_MODEL(recovery), 0},
     {"field.#", NUMBER, IS(0), 0},
     {"fabric.state", NUMBER, BY(fabric_state), 3},

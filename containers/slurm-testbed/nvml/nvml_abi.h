@@ -32,7 +32,7 @@ enum { MEMORY_CORRECTED = 0, MEMORY_UNCORRECTED = 1 };
 enum { ECC_VOLATILE = 0, ECC_AGGREGATE = 1 };
 enum { EVENT_SBE = 0x1, EVENT_DBE = 0x2, EVENT_XID = 0x8 };
 enum { CLOCK_GRAPHICS = 0, CLOCK_SM = 1, CLOCK_MEM = 2, CLOCK_VIDEO = 3 };
-enum { VALUE_DOUBLE = 0, VALUE_UINT = 1, VALUE_ULL = 3 };
+enum { VALUE_DOUBLE = 0, VALUE_UINT = 1, VALUE_ULL = 3, VALUE_SINT = 5 };
 enum { NVLINK_REMOTE_GPU = 0, NVLINK_REMOTE_SWITCH = 2 };
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
@@ -105,6 +105,7 @@ typedef union {
     double dVal;
     unsigned uiVal;
     unsigned long long ullVal;
+    int siVal;
 } nvmlValue_t;
 
 typedef struct {
@@ -132,6 +133,12 @@ typedef struct {
     unsigned version, mode, numProcArrayEntries;
     nvmlProcessDetail_t *procArray;
 } nvmlProcessDetailList_t;
+
+typedef struct {
+    unsigned multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount, sharedJpegCount;
+    unsigned sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
+    unsigned long long memorySizeMB;
+} nvmlDeviceAttributes_t;
 
 typedef struct {
     nvmlDevice_t device;
@@ -176,6 +183,7 @@ _Static_assert(sizeof(nvmlFieldValue_t) == 40, "field value");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "process");
 _Static_assert(sizeof(nvmlProcessDetail_t) == 32, "process detail");
 _Static_assert(sizeof(nvmlProcessDetailList_t) == 24, "process detail list");
+_Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "attributes");
 _Static_assert(sizeof(nvmlEventData_t) == 32, "event");
 _Static_assert(sizeof(nvmlGpuFabricInfo_t) == 28, "fabric v1");
 _Static_assert(sizeof(nvmlGpuFabricInfo_v2_t) == 36, "fabric v2");

@@ -116,6 +116,21 @@ EXPORT nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned
     return NVML_SUCCESS;
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *out)
+{
+    ENTER_ANY(device);
+    char profile[24];
+    unsigned slices = 1, gigabytes = 10;
+    NEED(out != NULL && call.mig >= 0);
+    mig_profile(gpu, call.mig, profile, sizeof(profile));
+    (void)!sscanf(profile, "%ug.%ugb", &slices, &gigabytes);
+    memset(out, 0, sizeof(*out));
+    out->multiprocessorCount = 14 * slices;
+    out->gpuInstanceSliceCount = out->computeInstanceSliceCount = slices;
+    out->memorySizeMB = 1024ULL * gigabytes - 512; /* a little less than its name says */
+    return NVML_SUCCESS;
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned size)
 {
     ENTER_ANY(device);

@@ -159,6 +159,14 @@ int gpu_processes(int slot, const char *key, nvmlProcessInfo_t *out, int room)
     return n;
 }
 
+void mig_profile(int slot, int mig, char *out, size_t size)
+{
+    const char *rest = gpu_raw(slot, "mig_profiles");
+    snprintf(out, size, "1g.10gb");
+    for (int i = 0; i <= mig && rest != NULL; i++)
+        rest = next_item(rest, out, size);
+}
+
 int64_t used_memory(int slot)
 {
     static const char *const keys[] = {"proc", "proc.graphics", "proc.mps"};

@@ -40,6 +40,7 @@ class Fault(NamedTuple):
 FAULTS: dict[str, Fault] = {}
 MODELS = ("A100", "A100-MIG", "H100", "H200", "L40S", "V100")
 MEMORY = ("dram", "sram", "l1", "l2", "regfile", "texture", "texshm", "cbu")
+NVLINK_ERRORS = ("recovery", "replay", "crc_flit", "crc_data", "recovery_failed", "recovery_events", "malformed")
 HANGS = {"sleep": "sleep", "ignoreterm": "ignoreterm", "dstate": "write"}
 HANG_PATH = "/var/lib/gpusim/frozen/nvml"
 MOUNTS = ("/data", "/shared")
@@ -148,6 +149,13 @@ simple("gpu-gone", "GPU", "gone: the count shrinks, the indices behind it move d
 simple("gpu-denied", "GPU", "its handle call returns NO_PERMISSION, as behind a device cgroup", "denied=1")
 simple("remap-failure", "GPU", "a row remap failed", "remap.failure=1")
 simple("remap-pending", "GPU", "a row remap waits for a reset", "remap.pending=1", "remap.uncorrected=1")
+simple("remap-low", "GPU", "a memory bank without spare rows", "remap.hist.none=1", "remap.uncorrected=8")
+simple("unrepairable", "GPU", "memory that cannot be repaired", "unrepairable=1")
+simple("repair-pending", "GPU", "a repair of a memory channel waits for a reset", "repair.channel=1")
+simple("inforom", "GPU", "the InfoROM is corrupt", "inforom_corrupt=1")
+simple(
+    "sram-limit", "GPU", "NVIDIA's limit of SRAM errors", "sram.threshold_exceeded=1", "sram.unc_parity.aggregate=9"
+)
 
 
 @fault("off-bus", "GPU", "a GPU falls off the bus: Xid 79 in the kernel log and GPU_IS_LOST in NVML")
@@ -200,6 +208,29 @@ def pcie_gen(node: Node, words: list[str]) -> list[Step]:
         choice(words[2], ("busy",), "word")
         pairs += [f"{prefix}.pstate=0", f"{prefix}.util=90"]
     return [sets(*pairs)]
+
+
+@fault("pcie-replay", "GPU COUNT", "so many packets more were sent twice")
+def pcie_replay(node: Node, words: list[str]) -> list[Step]:
+    take(words, 2, 2)
+    prefix = gpu(node, words[0], every=False)
+    return [Step("add", (f"{prefix}.pcie.replay={number(words[1], 'count', 1, 10**9)}",))]
+
+
+@fault("swap", "GPU", "another board in this place: its UUID and serial number change")
+def swap(node: Node, words: list[str]) -> list[Step]:
+    take(words, 1, 1)
+    name = gpu(node, words[0], every=False)
+    slot = int(name[3:])
+    return [sets(f"{name}.uuid=GPU-5a3b0000-0000-4000-8000-{slot:012d}", f"{name}.serial=17{slot:011d}")]
+
+
+@fault("vbios", "GPU|all VERSION", "VBIOS version")
+def vbios(node: Node, words: list[str]) -> list[Step]:
+    take(words, 2, 2)
+    if not re.fullmatch(r"[0-9A-Fa-f]{2}(\.[0-9A-Fa-f]{2}){4}", words[1]):
+        raise UsageError(f"not a VBIOS version: {words[1]!r}")
+    return [sets(f"{gpu(node, words[0])}.vbios={words[1]}")]
 
 
 @fault("mig", "GPU|all [INSTANCES]", "MIG mode on with so many instances (7)")
@@ -315,6 +346,15 @@ measure(
 )
 
 
+measure(
+    "fabric-status", "fabric.status", "GPU|all CODE", "the fabric's registration ended with this error, e.g. 23", 999
+)
+measure("temp-mem", "temp_mem", "GPU DEGREES", "memory temperature in degrees C", 200)
+measure("compute-mode", "compute_mode", "GPU|all MODE", "compute mode: 0 default, 2 prohibited, 3 exclusive", 3)
+measure("persistence", "persistence", "GPU|all MODE", "persistence mode: 0 off, 1 on", 1)
+measure("app-clock", "clock.app.graphics", "GPU|all MHZ", "application clock of the cores", 5000)
+
+
 @fault("clocks", "GPU MHZ", "current graphics and SM clock")
 def clocks(node: Node, words: list[str]) -> list[Step]:
     take(words, 2, 2)
@@ -326,6 +366,21 @@ def clocks(node: Node, words: list[str]) -> list[Step]:
 def nvlink_down(node: Node, words: list[str]) -> list[Step]:
     take(words, 2, 2)
     return [sets(f"{gpu(node, words[0])}.nvlink.{number(words[1], 'link', 0, 17)}.state=0")]
+
+
+@fault("nvlink-errors", "GPU LINK recovery|replay|crc_flit|... COUNT", "errors of one NVLink grow by so many")
+def nvlink_errors(node: Node, words: list[str]) -> list[Step]:
+    take(words, 4, 4)
+    prefix, link = gpu(node, words[0], every=False), number(words[1], "link", 0, 17)
+    kind = choice(words[2], NVLINK_ERRORS, "counter")
+    return [Step("add", (f"{prefix}.nvlink.{link}.err.{kind}={number(words[3], 'count', 1, 10**9)}",))]
+
+
+@fault("slowdown", "GPU MASK", "a working GPU (98 %) whose clocks are held down, e.g. 0x48 thermal, 0x88 brake")
+def slowdown(node: Node, words: list[str]) -> list[Step]:
+    take(words, 2, 2)
+    prefix, mask = gpu(node, words[0]), number(words[1], "mask", 0, 0xFFFF)
+    return [sets(f"{prefix}.util=98", f"{prefix}.clock_reasons={mask}")]
 
 
 @fault("process", "GPU PID BYTES", "a process that holds GPU memory")

@@ -1,0 +1,84 @@
+"""What the checks of the kernel log share: which of its events still count, how near two are, what they mean. Pure."""
+from __future__ import annotations
+
+from slurm_gpuhealth import facts as F
+from slurm_gpuhealth import model
+from slurm_gpuhealth.checks._shared import finding
+from slurm_gpuhealth.model import UNREAD
+
+
+class _Late:
+    """A module that is loaded when something of it is first used. Most rounds find nothing in the kernel log, and
+    catalogue.judge with its tables costs 2 ms."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        return getattr(__import__(self._name, fromlist=(name,)), name)
+
+
+judge = _Late("slurm_gpuhealth.catalogue.judge")
+
+BURST = 180.0       # seconds between lines that still belong together (NVIDIA Fleet Intelligence ends a burst there)
+
+# What a newly loaded driver makes history.
+_OF_DRIVER = ("xid", "sxid", "gpu_fell_off", "rm_init_failed", "gpu_probe_failed", "gpu_needs_reset", "uvm_fatal",
+              "nvml_version_mismatch", "nvswitch_error", "no_gpu_found")
+
+
+def log_unread(facts):
+    """The findings of a check that needs the kernel log when it was not read; [] when it was."""
+    if F.is_known(facts.klog):
+        return []
+    code = "GH-LOG-LATE" if facts.klog.reason in (F.TIMEOUT, F.HUNG) else "GH-LOG-FAIL"
+    return [finding(code, model.NODE, facts.klog.detail or facts.klog.reason, severity=UNREAD)]
+
+
+def current(facts):
+    """The events that are about now: none of an earlier boot, none of the driver's from before it was last loaded."""
+    events = [event for event in facts.klog.events if not (event.data or {}).get("earlier_boot")]
+    loads = [number for number, event in enumerate(events) if event.kind == "driver_load"]
+    if not loads:
+        return events
+    last = loads[-1]
+    return [event for number, event in enumerate(events)
+            if event.kind not in _OF_DRIVER or not _before(event, number, events[last], last)]
+
+
+def _before(event, number, load, at):
+    if event.last is None or load.time is None:
+        return number < at
+    return event.last < load.time
+
+
+def near(one, other, gap=BURST):
+    """Whether two events are of one moment; yes where nobody knows when one of them was."""
+    if None in (one.time, one.last, other.time, other.last):
+        return True
+    return one.time <= other.last + gap and other.time <= one.last + gap
+
+
+def driver_of(facts):
+    """Version of the driver: as NVML says, else as the kernel log does; "" where neither."""
+    if F.is_known(facts.driver):
+        return facts.driver
+    loads = [event for event in facts.klog.events if event.kind == "driver_load"]
+    return (loads[-1].data or {}).get("version", "") if loads else ""
+
+
+def family_at(facts, bdf):
+    """Family of the GPU at an address; of a lost one that of its neighbours, where they are all one. "" unknown."""
+    families = {}
+    for gpu in facts.gpus:
+        if F.is_known(gpu.name) and gpu.name:
+            families[gpu.bdf if F.is_known(gpu.bdf) else ""] = judge.family_of(gpu.name)
+    if bdf in families:
+        return families[bdf]
+    return families.popitem()[1] if len(set(families.values())) == 1 else ""
+
+
+def gpu_addresses(facts):
+    """PCI addresses of all GPUs that the node is known to have."""
+    found = {gpu.bdf for gpu in facts.gpus if F.is_known(gpu.bdf) and gpu.bdf}
+    return found | {known.bdf for known in facts.known_gpus if known.bdf}
