@@ -14,7 +14,6 @@ DEFAULTS: dict = {
     "kernel_log_user_facility": False,
     "shared_dir": "",
     "service_user": "",
-    "history_dir": "",
     "deadlines": {
         "prolog": 20, "epilog": 20, "healthcheck": 40,
         "nvml": 8, "nvml_per_gpu": 3, "kernel_log": 3, "mount": 3, "network_mount": 8,

@@ -134,8 +134,6 @@ TOP = Keys([
     Key("shared_dir", Text(absolute_path, empty=True),
         "Folder that all nodes see, for events, acks and each job's history; empty for none."),
     Key("service_user", Text(), "User that writes there, as root is often squashed; empty for root."),
-    Key("history_dir", Text(absolute_path, empty=True),
-        "Folder for the history of each job that its user can read; empty: below shared_dir."),
     Key("deadlines", DEADLINES, "Time limits in seconds."),
     Key("on_internal_error", Keys([
         Key("prolog", POLICY, "pass: the job starts. drain: the node is drained."),

@@ -35,6 +35,7 @@ class Context:
         self.client = None
         self.unreachable = False    # slurmctld did not answer in this run
         self.mode = "observe"
+        self.woken = False          # a round out of turn: nothing is counted that has to stand for some rounds
         self.epilog_restart = None  # the restart count that slurmd gave an epilog (one higher after a requeue)
 
     @property

@@ -43,6 +43,8 @@ NAGIOS = {None: 0, NOTE: 0, WARNING: 1, FATAL: 2, UNREAD: 3}
 
 # How a run must have ended for an epilog to bring it back (a plain requeue resurrects cancelled jobs).
 FAILED = ("failed", "node_fail", "out_of_memory")
+# Seconds after a drain in which a job may still come that was on its way when the node was drained.
+ON_ITS_WAY = 300.0
 DO_NOT_REQUEUE_EXIT = "93:"     # NVIDIA's resiliency extension: "do not requeue"
 
 
@@ -59,9 +61,17 @@ def decide(findings, situation, policy):
     if situation.phase in (HEALTHCHECK, PROLOG):
         fatal += [finding for finding in weigh(standing(situation, fatal), situation, policy)
                   if finding.severity == FATAL]
+    moments_ago = weigh(just_drained(situation), situation, policy) \
+        if situation.phase == PROLOG and situation.mode != OBSERVE else []
+    moments_ago = [finding for finding in moments_ago if finding.severity == FATAL and (
+        situation.job is not None and hits(finding.subject, situation.job))]
+    if situation.node_record is not None and _drained(situation.node_record):
+        fatal += [finding for finding in moments_ago if fault_key(finding) not in map(fault_key, fatal)]
     record = [Action("finding", {"code": finding.code, "subject": subject_key(finding.subject),
                                  "severity": finding.severity, "seen": finding.seen}) for finding in minor]
     record += _end_leftovers(findings, situation, policy)
+    if not fatal and moments_ago and situation.node_record is None:
+        return Plan(0, tuple(record), lookups=("node",))    # drained still, or resumed by somebody since?
     if not fatal:
         return _quiet(record, findings, situation, policy)
     fatal = grammar.worst_first(fatal)
@@ -103,6 +113,12 @@ def in_words(finding):
     return ("%s %s" % (subject_key(finding.subject), grammar.detail_text(finding))).strip()
 
 
+def taken_in(findings):
+    """Keys of the faults of all GPUs that checks.merge took into one of the findings, as fault_key makes them."""
+    return tuple("%s|%s" % (part["code"], ALL_GPUS.kind) for finding in findings
+                 for part in (finding.data or {}).get("merged", ()) if part.get("all_gpus"))
+
+
 def incident_key(boot_id, finding):
     """What makes two findings the same incident: boot, code and subject."""
     return "%s|%s" % (boot_id, fault_key(finding))
@@ -142,13 +158,22 @@ def standing(situation, seen):
     again = []
     keys = {subject_key(finding.subject) for finding in seen}
     for incident in situation.incidents:
-        if incident.closed or incident.drained or incident.boot_id != situation.boot_id \
+        if incident.closed or incident.drained and not incident.pending or incident.boot_id != situation.boot_id \
                 or not lookup(incident.code).seen_once:
             continue
         if subject_key(incident.subject) not in keys:
-            again.append(Finding(incident.code, FATAL, incident.subject, "seen before, not drained yet",
-                                 since=incident.opened))
+            seen_text = "seen before, its jobs not asked yet" if incident.drained else "seen before, not drained yet"
+            again.append(Finding(incident.code, FATAL, incident.subject, seen_text, since=incident.opened))
     return again
+
+
+def just_drained(situation):
+    """Findings for what this node was drained for moments ago: a job that was on its way then must not start on it,
+    also where the fault (a line of the kernel log, read by now) cannot be seen again."""
+    return [Finding(incident.code, FATAL, incident.subject, "drained for it just now", since=incident.opened)
+            for incident in situation.incidents
+            if incident.drained and not incident.closed and incident.boot_id == situation.boot_id
+            and 0 <= situation.now - incident.opened < ON_ITS_WAY]
 
 
 def hits(subject, job):
@@ -158,6 +183,12 @@ def hits(subject, job):
     if subject.kind == "gpus":
         return bool(job.gpus)
     return True
+
+
+def concerns(finding, job):
+    """True when `job` uses what is faulty: what the finding names, or any GPU where all of the node are hit with it
+    (data["node_wide"] of checks.merge)."""
+    return hits(finding.subject, job) or bool(job.gpus and (finding.data or {}).get("node_wide"))
 
 
 def may_requeue(job):
@@ -178,6 +209,14 @@ def job_action(finding, policy):
     action, the site's table and the value of 154 considered), else the catalogue's."""
     site = policy["codes"].get(finding.code, {}).get("job_action")
     return site or (finding.data or {}).get("job_action") or lookup(finding.code).job_action
+
+
+def action_on(job, finding, policy):
+    """What a drain for `finding` does to `job`: on another GPU than the named one, what the fault of all GPUs asks."""
+    wide = (finding.data or {}).get("node_wide")
+    if not wide or job_action(finding, policy) == REQUEUE_NOW and hits(finding.subject, job):
+        return job_action(finding, policy)
+    return wide
 
 
 def _end_leftovers(findings, situation, policy):
@@ -248,7 +287,7 @@ class _Fault:
         self.fatal, self.situation, self.policy = fatal, situation, policy
         self.record, self.notes, self.lookups = record, [], []
         self.job = situation.job
-        self.mine = [finding for finding in fatal if self.job and hits(finding.subject, self.job)]
+        self.mine = [finding for finding in fatal if self.job and concerns(finding, self.job)]
         self.external = all(lookup(finding.code).layer == EXTERNAL for finding in fatal)
 
     def plan(self):
@@ -381,12 +420,12 @@ class _Fault:
         done = self.dealt_with()
         actions = []
         for job in self.situation.jobs:
-            hit = [finding for finding in wanted if hits(finding.subject, job)]
+            hit = [finding for finding in wanted if concerns(finding, job)]
             if not hit or job_tag(job) in done:
                 continue
             if job.state != "RUNNING":
                 continue    # its epilog, or slurmctld, has it already
-            if not any(job_action(finding, self.policy) == REQUEUE_NOW for finding in hit):
+            if not any(action_on(job, finding, self.policy) == REQUEUE_NOW for finding in hit):
                 actions.append(self.job_event(job, LET_FINISH))
                 continue
             if job.declared is None and not self.policy["resume"]["requeue_undeclared"]:

@@ -19,15 +19,17 @@ Gathered.__doc__ = """facts: Facts. cursor: new log cursor or None. left: childr
 lines: the kernel-log lines around the events (for the evidence's window). asked: what the child `asking` said."""
 
 _MANY = ("mounts", "plugins")
+_ROUNDS_TOGETHER = 7200.0    # seconds between two health checks that still follow one another
 _RESERVE = 1.0      # seconds of the hook kept for deciding and for ending children
 
 
 def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=None, asking=None, meanwhile=None,
-                 warm=None):
+                 warm=None, counts=True):
     """Read the node. until: monotonic time by which reading must end. memory: the dict of node.json.
     expected: facts.Expected, or None when Slurm's files could not be looked at in time. asking: instead of it, the
     child that is looking at them (it emits "expected"). meanwhile(): called while the probes read. warm: the
-    child that waits to ask NVML (probes.warm.Warm), or None.
+    child that waits to ask NVML (probes.warm.Warm), or None. counts: whether a source that is late now counts as late
+    in one more round; not in a round out of turn, seconds after the last one.
 
     Returns Gathered. Never raises for what a source does; a source that could not even be started (fork failed)
     is "failed".
@@ -52,12 +54,13 @@ def gather_facts(cfg, phase, job, root, until, state, memory, host, expected=Non
             plans.update(_plans(cfg, root, memory, since_job, about, known, expected, phase))
             plans = {name: plan for name, plan in plans.items() if name in results}
             results = {name: results[name] for name in plans}
-    rounds = memory.get("rounds", {})
-    results = {name: _count_rounds(result, rounds.get(name, 0)) for name, result in results.items()}
+    # Late in the boot before says nothing: a reboot is the cure, and a cold driver is slowest.
+    rounds = memory.get("rounds", {}) if memory.get("rounds_boot", boot_id) == boot_id else {}
+    results = {name: _count_rounds(result, rounds.get(name, 0), counts) for name, result in results.items()}
     parts = _assemble(plans, results)
     window = parts.pop("lines", ())
     cursor = parts.pop("cursor", None)
-    baseline = _baseline(memory, since_job, boot_id)
+    baseline = _baseline(memory, since_job, boot_id, about["time"])
     gathered = F.Facts(
         node=host, time=about["time"], boot_id=boot_id, uptime=about["uptime"], kernel=about["kernel"],
         hostname=about["hostname"], expected=expected, known_gpus=known, baseline=baseline,
@@ -171,11 +174,13 @@ def _start(name, plan, warm=None):
     return supervise.start(name, read, spec, deadline, on_record=more_time if slow else None)
 
 
-def _count_rounds(result, before):
+def _count_rounds(result, before, counts=True):
     """rounds: how many rounds in a row, with this one, this source did not answer in time."""
     status = result.status
     if status.outcome not in ("late", "hung"):
         return result._replace(status=status._replace(rounds=0))
+    if not counts and status.outcome == "late":
+        return result._replace(status=status._replace(rounds=min(before, 1)))
     if status.starved:
         return result._replace(status=status._replace(rounds=min(before, 1)))
     return result._replace(status=status._replace(rounds=before + 1 + status.rounds))
@@ -192,14 +197,22 @@ def _assemble(plans, results):
     return parts
 
 
-def _baseline(memory, since_job, boot_id):
+def _baseline(memory, since_job, boot_id, now):
     """What stood before: at the job's start (epilog), else at the node's last round; xids always the node's."""
     source = since_job if since_job.get("counters") is not None else memory
     if source.get("counters") is None and not memory.get("xids"):
         return None
     return F.Baseline(source.get("time"), source.get("boot_id", boot_id), source.get("driver", ""),
-                      source.get("counters") or {}, memory.get("xids", {}), memory.get("streaks", {}),
+                      source.get("counters") or {}, memory.get("xids", {}), _streaks(memory, boot_id, now),
                       memory.get("first_seen", {}), memory.get("links", {}))
+
+
+def _streaks(memory, boot_id, now):
+    """What was seen in rounds that follow one another: not across a reboot, nor after hours in which nobody looked."""
+    last = memory.get("streaks_time")
+    if memory.get("streaks_boot") != boot_id or last is None or not 0 <= now - last < _ROUNDS_TOGETHER:
+        return {}
+    return memory.get("streaks", {})
 
 
 def _left(left, results):

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.catalogue.xid_table import XIDS
 from slurm_gpuhealth.checks import first_seen_key
 from slurm_gpuhealth.model import EPILOG, HEALTHCHECK, UNREAD
 
@@ -140,8 +139,9 @@ def rebase_jobs(state, cursor, counted):
 
 def user_events(ctx):
     """(uuid, code) of the Xids of this round that a user's own program can cause."""
-    if not F.is_known(ctx.facts.klog):
+    if not F.is_known(ctx.facts.klog) or not ctx.facts.klog.events:
         return []
+    from slurm_gpuhealth.catalogue.xid_table import XIDS
     by_bdf = {gpu.bdf: gpu.uuid for gpu in ctx.facts.known_gpus}
     by_bdf.update({gpu.bdf: gpu.uuid for gpu in ctx.facts.gpus if F.is_known(gpu.bdf) and F.is_known(gpu.uuid)})
     found = []
@@ -203,20 +203,23 @@ def merged(ctx):
         new[key] = {**on_disk.get(key, {}), **new.get(key, {})}
     new["said"] = {key: when for key, when in new["said"].items()
                    if abs(facts.time - when) < 2 * _SAID_AGAIN}
-    new["rounds"] = rounds(facts)
+    new["rounds"], new["rounds_boot"] = rounds(facts), facts.boot_id
     if ctx.phase == HEALTHCHECK:
         if ctx.gathered.cursor is not None:
             new["cursor"] = later_cursor(ctx.gathered.cursor, on_disk.get("cursor"))
         if facts.gpus or not facts.known_gpus:      # a node without GPUs has ports and memory too
             new.update(counters=counters(facts), time=facts.time, boot_id=facts.boot_id,
                        driver=facts.driver if F.is_known(facts.driver) else "")
-        new["streaks"] = streaks(ctx.seen, ctx.memory.get("streaks", {}), facts.time, ctx.memory.get("time"))
+        before = facts.baseline.streaks or {} if facts.baseline is not None else {}
+        last = facts.time if ctx.woken else ctx.memory.get("streaks_time")
+        new.update(streaks=streaks(ctx.seen, before, facts.time, last), streaks_time=facts.time,
+                   streaks_boot=facts.boot_id)
         new["first_seen"] = first_seen(ctx.seen, ctx.memory.get("first_seen", {}), facts.time)
         if not any(finding.severity == "fatal" for finding in ctx.findings):
             new["links"] = links(facts, ctx.memory.get("links", {}))
     else:
-        for key in ("cursor", "counters", "time", "boot_id", "driver", "clean_rounds", "streaks", "first_seen",
-                    "links"):
+        for key in ("cursor", "counters", "time", "boot_id", "driver", "clean_rounds", "streaks", "streaks_time",
+                    "streaks_boot", "first_seen", "links"):
             if key in on_disk:
                 new[key] = on_disk[key]
     known = identities(facts)

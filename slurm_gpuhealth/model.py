@@ -78,13 +78,14 @@ NodeRecord.__doc__ = """slurmctld's view of this node.
 
 state: tuple of upper-case flags ("IDLE", "DRAIN", "MAINT", ...)."""
 
-Incident = namedtuple("Incident", "id key boot_id code subject opened reason evidence drained jobs closed also",
-                      defaults=("", "", "", "", NODE, 0.0, "", "", False, (), None, ()))
+Incident = namedtuple("Incident", "id key boot_id code subject opened reason evidence drained jobs closed also pending",
+                      defaults=("", "", "", "", NODE, 0.0, "", "", False, (), None, (), False))
 Incident.__doc__ = """One fault on this node, from its first finding to its end.
 
 id: short hex id, the [ev=...] of the reason. key: boot_id, code and subject in one string.
 drained: True once the drain of this incident was done by us. jobs: tuple of "JOBID.RESTART" already acted on.
 closed: time it ended, or None while open. also: other faults that came with it, "CODE|subject" each.
+pending: slurmctld could not say which jobs run here, so what is to happen to them is still to be decided.
 """
 
 Ack = namedtuple("Ack", "code subject until by", defaults=("", None, ""))

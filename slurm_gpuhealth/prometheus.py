@@ -48,9 +48,10 @@ METRICS = {
     "gpuhealth_gpu_pcie_replays_total": ("counter", "PCIe replays since the driver was loaded."),
     "gpuhealth_gpu_nvlinks": ("gauge", "NVLinks of the GPU."),
     "gpuhealth_gpu_nvlinks_up": ("gauge", "NVLinks that are up."),
+    "gpuhealth_gpu_nvlink_bit_error_rate": ("gauge", "Bit error rate of an NVLink, by link and kind."),
     "gpuhealth_gpu_nvlink_errors_total": ("counter", "NVLink errors by link and kind."),
     "gpuhealth_gpu_recovery_action": ("gauge", "What the driver wants: 0 nothing, 1 reset, 2 reboot, 3 drain of P2P,"
-                                      " 4 drain and reset."),
+                                      " 4 drain and reset, 5 recover the IMEX domain, 6 bus reset, 7 system reboot."),
 }
 
 _ECC = "gpuhealth_gpu_ecc_errors_total"
@@ -119,11 +120,12 @@ def _gpu(samples, gpu):
             samples.add(name, value if factor == 1 else value * factor, **labels, **dict(more))
     if F.is_known(gpu.nvlinks):
         samples.add("gpuhealth_gpu_nvlinks", len(gpu.nvlinks), **labels)
-        samples.add("gpuhealth_gpu_nvlinks_up", sum(link.get("state") == 1 for link in gpu.nvlinks), **labels)
+        samples.add("gpuhealth_gpu_nvlinks_up", sum(link.get("state") in (1, 2) for link in gpu.nvlinks), **labels)
         for link in gpu.nvlinks:
             errors = link.get("errors")
             for kind, number in sorted(errors.items()) if isinstance(errors, dict) else ():
-                samples.add("gpuhealth_gpu_nvlink_errors_total", number, **labels, link=str(link.get("link")),
+                samples.add("gpuhealth_gpu_nvlink_bit_error_rate" if kind.endswith("_ber")
+                            else "gpuhealth_gpu_nvlink_errors_total", number, **labels, link=str(link.get("link")),
                             error=kind)
 
 

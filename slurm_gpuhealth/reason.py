@@ -79,19 +79,31 @@ def _rank(finding):
 def subject_text(subject, room=MAX_LENGTH):
     """How a subject is written in a reason: gpu3, a path, the name of a part, or "" for the node and for all GPUs.
 
-    Of a path longer than `room` characters the tail is kept, behind "~".
+    A GPU of which nobody knows the index has its PCI address for a name, as short as it takes to be one: "~dc:00.0",
+    "~dc:00" or "~dc" in the domain 0000, "~8:01:00.0" in another. Of a path longer than `room` characters the tail is
+    kept, behind "~".
     """
     if subject.kind == "gpu":
         if subject.index is not None:
             return "gpu%d" % subject.index
-        # Not known which index: the PCI address is the only name it has. Its domain is nearly always 0000.
-        return ("~" + _clean(subject.bdf or subject.uuid)[-10:]).replace(" ", "_")
+        return "~" + _address(_clean(subject.bdf or subject.uuid).replace(" ", "_"), room - 1)
     if subject.kind not in NAMED:
         return ""
     path = _clean(subject.name).replace(" ", "_")
     if len(path) <= room:
         return path
     return "~" + path[-max(room - 1, 1):]
+
+
+def _address(text, room):
+    """The longest form of a PCI address (or the tail of another name) that fits into `room` characters."""
+    domain, _, rest = text.partition(":")
+    bus, _, place = rest.partition(":")
+    if not place or not bus or domain.strip("0123456789abcdef"):
+        return text[-min(10, max(room, 1)):]
+    before = domain.lstrip("0") + ":" if domain.strip("0") else ""
+    forms = [before + rest, before + rest.partition(".")[0], before + bus]
+    return next((form for form in forms if len(form) <= room), forms[-1][-max(room, 1):])
 
 
 def detail_text(finding):

@@ -29,7 +29,7 @@ from slurm_gpuhealth.render import WORDS, exit_code, printable, subject, worst_f
 _COLOURS = {"ok": "32", "note": "36", "warning": "33", "fatal": "1;31", "bad": "1;31", "unknown": "35", "skipped": "2",
             "up": "32", "down": "33"}
 _INDENT = " " * 9
-_PLACE = re.compile(r"(?:(?<=nvidia)|\b)(N|NODE|BDF|PATH|UNIT|PID)\b")    # in the steps of a runbook
+_PLACE = re.compile(r"(?:(?<=nvidia)|\b)(N|NODE|BDF|PATH|UNIT|PID|MINOR)\b")    # in the steps of a runbook
 _LEAST = 40             # columns of a terminal that are not gone below
 # Left out first to last where the terminal is narrow.
 _SPARE = ("address", "util", "memory", "model", "nvlink", "power", "remap", "temp", "pcie", "port", "kind", "free",
@@ -133,7 +133,8 @@ def _nvlink(gpu):
         return _cell(gpu.nvlinks)
     if not gpu.nvlinks:
         return "-"
-    return "%d/%d" % (sum(link.get("state") == 1 for link in gpu.nvlinks), len(gpu.nvlinks))
+    # 2 is asleep: it wakes when it is used.
+    return "%d/%d" % (sum(link.get("state") in (1, 2) for link in gpu.nvlinks), len(gpu.nvlinks))
 
 
 def _link_rows(facts, findings, paint, width):
@@ -212,6 +213,7 @@ def _for_here(step, facts, finding):
     named = {"NODE": facts.node or facts.hostname, "BDF": finding.subject.bdf}
     if finding.subject.kind == "gpu" and finding.subject.index is not None:
         named["N"] = str(finding.subject.index)
+        named["MINOR"] = _minor_of(facts, finding.subject)
     if finding.subject.kind in model.NAMED:
         named["PATH" if finding.subject.kind == "mount" else "UNIT"] = finding.subject.name
     data = finding.data or {}
@@ -219,6 +221,14 @@ def _for_here(step, facts, finding):
     if isinstance(pid, int):
         named["PID"] = str(pid)
     return _PLACE.sub(lambda match: named.get(match.group(1)) or match.group(1), step)
+
+
+def _minor_of(facts, subject):
+    """Number of the GPU's device file, "" where it is not known."""
+    for gpu in list(facts.gpus) + list(facts.known_gpus):
+        if gpu.index == subject.index and F.is_known(gpu.minor) and gpu.minor is not None:
+            return str(gpu.minor)
+    return ""
 
 
 def _checks(facts, results, paint, verbose, width):

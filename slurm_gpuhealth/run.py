@@ -34,9 +34,6 @@ _ISOLATE = ("drain", "already-drained", "restore-reason", "brake")
 _FOR_ACTING = {PROLOG: 5.0, EPILOG: 5.0, HEALTHCHECK: 10.0}
 # slurmd ends a HealthCheckProgram after 60 s (built in before 26.05); a longer deadline would lose the drain.
 _SLURMD_ENDS = 58.0
-# Seconds after which a job's start shows that the node was resumed. Sooner it may be a job that was on its way when
-# the node was drained.
-_ON_ITS_WAY = 300.0
 
 
 def run(phase, env, root, started, tell, last_words=0.3, warm=None):
@@ -57,6 +54,7 @@ def run(phase, env, root, started, tell, last_words=0.3, warm=None):
     tell("policy", 1 if cfg["on_internal_error"][phase] == "drain" and cfg["mode"] != OBSERVE else 0)
     ctx = Context(phase, root, host, cfg, State(root), until, tell)
     ctx.warm = warm
+    ctx.woken = phase == HEALTHCHECK and bool(env.get("GPUHEALTH_WOKEN"))
     seen = _look(ctx)
     if seen.get("off"):
         return 0
@@ -98,8 +96,7 @@ def _about(ctx):
 def preload(phase):
     """Import what the next steps need; called while a child works, so that it costs no time of its own."""
     if phase in (PROLOG, EPILOG):
-        import slurm_gpuhealth.actions.jobs
-    import slurm_gpuhealth.evidence.replay  # noqa: F401
+        import slurm_gpuhealth.actions.jobs  # noqa: F401
 
 
 def preload_checks(cfg, phase):
@@ -231,7 +228,7 @@ class _Run:
                 asking = None
         ctx.gathered = gather_facts(ctx.cfg, ctx.phase, ctx.job, ctx.root, ctx.until - _FOR_ACTING[ctx.phase],
                                     ctx.state, ctx.memory, ctx.host, ctx.expected, asking,
-                                    lambda: preload_checks(ctx.cfg, ctx.phase), ctx.warm)
+                                    lambda: preload_checks(ctx.cfg, ctx.phase), ctx.warm, not ctx.woken)
         if asking is not None:
             remember_expected(ctx, ctx.gathered.asked)
         ctx.facts = ctx.gathered.facts
@@ -268,7 +265,7 @@ class _Run:
         ctx.situation = self.situation()
         if ctx.phase == HEALTHCHECK:
             fine = worst(decide.weigh(ctx.findings, ctx.situation, ctx.cfg)) not in (FATAL, UNREAD)
-            ctx.memory["clean_rounds"] = ctx.memory.get("clean_rounds", 0) + 1 if fine else 0
+            ctx.memory["clean_rounds"] = ctx.memory.get("clean_rounds", 0) + (not ctx.woken) if fine else 0
             ctx.situation = ctx.situation._replace(clean_rounds=ctx.memory["clean_rounds"])
         return decide.decide(ctx.findings, ctx.situation, ctx.cfg)
 
@@ -301,7 +298,7 @@ class _Run:
     def close_resumed(self):
         """A job starts here, so the node is not drained: what we drained for was resumed by somebody."""
         ctx = self.ctx
-        before = ctx.facts.time - _ON_ITS_WAY
+        before = ctx.facts.time - decide.ON_ITS_WAY
         drained = [item.id for item in ctx.incidents if item.drained and not item.closed and item.opened < before]
         if drained:
             from slurm_gpuhealth.actions import record
@@ -363,6 +360,7 @@ class _Run:
             plan = decide.decide(ctx.findings, ctx.situation, ctx.cfg)
             plan = ctx.plan = self.settle(plan, decide.LOOKUPS)
             ctx.tell("verdict", plan.exit_code)
+            self.mark_pending(plan)
             if ctx.phase == EPILOG and "job" in plan.lookups:
                 from slurm_gpuhealth.actions import spool
                 spool.keep_epilog(ctx)
@@ -374,6 +372,23 @@ class _Run:
             ctx.state.unlock()
         self.after_fault(plan)
         return plan.exit_code
+
+    def mark_pending(self, plan):
+        """Health check: whether slurmctld still has to say which jobs run here. A fault that is shown once only would
+        else never reach them."""
+        ctx = self.ctx
+        if ctx.phase != HEALTHCHECK:
+            return
+        waiting = "jobs" in plan.lookups
+        ctx.incidents = [item if item.closed or item.boot_id != ctx.facts.boot_id or item.pending == waiting
+                         or (waiting and not self.is_of_this_round(item)) else item._replace(pending=waiting)
+                         for item in ctx.incidents]
+
+    def is_of_this_round(self, incident):
+        """Whether one of this round's faults belongs to this incident."""
+        from slurm_gpuhealth.actions import record
+        situation = self.ctx.situation._replace(incidents=tuple(self.ctx.incidents))
+        return any(decide.incident_of(finding, situation) == incident for finding in record.fatal_findings(self.ctx))
 
     def settle(self, plan, names):
         """Ask slurmctld for those of `names` that the plan still needs, until it has them or gets no answer."""

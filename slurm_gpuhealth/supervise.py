@@ -269,7 +269,7 @@ def heard(child):
     """What a child that lives on has said since the last call: [(kind, plain)]. Never blocks."""
     if not child.eof:
         _read(child)
-    said, child.records = child.records, []
+    said, child.records, child._bytes = child.records, [], 0
     return said
 
 

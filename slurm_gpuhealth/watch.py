@@ -29,6 +29,9 @@ _FILE_EVERY = 0.1           # seconds between looks at a log that is a file; a d
 _LOOK_AGAIN = 10.0          # at the latest: for systemd's watchdog
 _EVENTS_AGAIN = (5.0, 30.0, 300.0)      # before NVML is asked for events once more after it failed
 _EVENTS_LIVE = 7 * 86400.0  # the child that waits for them is renewed after so long
+_OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__init__.py")
+_MOST_FRESH = 20        # rounds in a minute that did not wait for the gap
+_MOST_KINDS = 1000
 _LINES = 4096               # of the log that are taken at one time
 
 
@@ -48,16 +51,28 @@ class Log:
             self.fd = -1        # not there yet, or between two names: looked for again
             return
         about = os.fstat(self.fd)
+        if not (stat.S_ISCHR(about.st_mode) or stat.S_ISREG(about.st_mode)):
+            self.close()        # a folder, a pipe: the health check says so
+            return
         self.device, self._inode, self._rest = stat.S_ISCHR(about.st_mode), about.st_ino, b""
         if not at_start:
             os.lseek(self.fd, 0, os.SEEK_END)
+
+    def close(self):
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
 
     def new(self):
         """(lines since the last call, whether some were lost)."""
         if self.fd < 0:
             self._open(at_start=True)
             return [], self.fd >= 0
-        return self._from_device() if self.device else self._from_file()
+        try:
+            return self._from_device() if self.device else self._from_file()
+        except OSError:
+            self.close()        # looked for again
+            return [], False
 
     def _from_device(self):
         lines: list = []
@@ -71,6 +86,7 @@ class Log:
                 lost = True     # overwritten unread: the health check counts them
                 continue
             if not record:
+                self.device = False     # no log device (/dev/null): it would wake us for ever
                 break
             lines.append(record.partition(b"\n")[0])
         return lines, lost
@@ -88,20 +104,20 @@ class Log:
             except FileNotFoundError:
                 lost = True
             if lost:
-                os.close(self.fd)
+                self.close()
                 self._open(at_start=True)
         return lines, lost
 
 
 def matters(line, any_facility=False):
-    """The kind of event that a record of the log is and that is worth a look at once, else ""."""
+    """What a record of the log tells that is worth a look at once ("xid 79 0000:06:00.0"), else ""."""
     record = kmsg.raw_record(kmsg.decode(line))
     if record is None or (record.facility and not any_facility):
         return ""
     parsed = kernel_kinds.parse(record.text)
     if parsed is None or parsed[0] in QUIET or parsed[0].endswith("_ok"):
         return ""
-    return parsed[0] if parsed[1] is None else "%s %s" % (parsed[0], parsed[1])
+    return " ".join(str(part) for part in parsed[:3] if part not in (None, ""))
 
 
 class Watcher:
@@ -115,8 +131,12 @@ class Watcher:
             say("configuration", note)
         self.node = (compiled or {}).get("node") or run.node_name(os.environ)
         self.log = Log(paths.under(root, self.cfg["kernel_log"]))
+        self.seen = (_looks(_OURS), _looks(paths.under(root, paths.COMPILED)))
+        self.look_next = time.monotonic() + _LOOK_AGAIN
         self.wanted = None          # monotonic time from which a round is due, and why
         self.why = ""
+        self.fresh = False          # something that was not said in the last minute: it does not wait for the gap
+        self.lately: dict = {}      # what was said -> monotonic time
         self.round = None           # pid of the round that runs
         self.starts: deque = deque()
         self.events = None          # the child that waits for NVML's events
@@ -152,21 +172,40 @@ class Watcher:
         poller.register(wake_fd, select.POLLIN)
         if self.log.fd >= 0 and self.log.device:
             poller.register(self.log.fd, select.POLLIN)
-        if self.events is not None:
+        if self.events is not None and not self.events.eof:
             poller.register(self.events.fd, select.POLLIN)
         if wake_fd in (fd for fd, _ in poller.poll(int(1000 * self.patience()))):
             os.read(wake_fd, 512)
         lines, lost = self.log.new()
-        for line in lines:
-            kind = matters(line, self.cfg["kernel_log_user_facility"])
-            if kind:
-                self.want("kernel log: " + kind)
-                break
+        for what in dict.fromkeys(matters(line, self.cfg["kernel_log_user_facility"]) for line in lines):
+            if what:
+                self.want("kernel log: " + what)
         if lost:
             self.want("kernel log: records were lost, or it is another file")
         self.follow_events()
         self.reap()
+        self.look_at_ourselves()
         self.start_round()
+
+    def look_at_ourselves(self):
+        """An upgraded package ends this process, so that systemd starts the new one: a round must not be half old, half
+        new. A new configuration is taken over."""
+        if time.monotonic() < self.look_next or self.round is not None:
+            return
+        self.look_next = time.monotonic() + _LOOK_AGAIN
+        package, compiled = _looks(_OURS), _looks(paths.under(self.root, paths.COMPILED))
+        if package != self.seen[0]:
+            self.say("ended", "the package was replaced")
+            self.stopping = True
+        elif compiled != self.seen[1]:
+            document, _ = config.read(self.root)
+            self.cfg = config.from_compiled(document, self.node)[0]
+            path = paths.under(self.root, self.cfg["kernel_log"])
+            if path != self.log.path:
+                self.log.close()
+                self.log = Log(path)
+                self.want("another kernel log")
+        self.seen = (package, compiled)
 
     def patience(self):
         """Seconds that may be waited."""
@@ -180,8 +219,14 @@ class Watcher:
 
     def want(self, why):
         """A round is wanted; further reasons until it starts are the same round's."""
+        now = time.monotonic()
+        if why not in self.lately or now - self.lately[why] > _MINUTE:
+            self.fresh = True
+            if len(self.lately) >= _MOST_KINDS:
+                self.lately.clear()
+        self.lately[why] = now
         if self.wanted is None:
-            self.wanted, self.why = time.monotonic() + SETTLE, why
+            self.wanted, self.why = now + SETTLE, why
 
     def allowed(self):
         """Monotonic time from which the next round may start."""
@@ -190,7 +235,8 @@ class Watcher:
             self.starts.popleft()
         if not self.starts:
             return 0.0
-        return self.starts[-1] + GAPS[min(len(self.starts), len(GAPS) - 1)]
+        gap = GAPS[min(len(self.starts), len(GAPS) - 1)]
+        return self.starts[-1] + (min(gap, GAPS[1]) if self.fresh and len(self.starts) < _MOST_FRESH else gap)
 
     def start_round(self):
         """Start the health check if it is due and none of ours runs."""
@@ -207,7 +253,7 @@ class Watcher:
             self._in_round()
         self.say("round", self.why)
         self.starts.append(now)
-        self.round, self.wanted, self.why = pid, None, ""
+        self.round, self.wanted, self.why, self.fresh = pid, None, "", False
 
     def _in_round(self):
         """In the child: the health check as slurmd would start it. Never returns."""
@@ -220,6 +266,7 @@ class Watcher:
             supervise.start_afresh()
             os.closerange(3, 256)
             os.environ["SLURMD_NODENAME"] = self.node
+            os.environ["GPUHEALTH_WOKEN"] = "1"     # no sample of what has to stand for several rounds
             code = hook.main("healthcheck", self.root)
         finally:
             os._exit(code)
@@ -256,11 +303,22 @@ class Watcher:
                 self.want("NVML: " + plain["what"])
             elif kind == "trouble":
                 self.want("NVML: " + plain["what"])
+        if self.events.outcome is not None or now > self.events.deadline:
+            supervise.end(self.events)      # it has failed, or is old; one that hangs stays, and no second one follows
         if supervise.gone(self.events):
             self.say("nvml-events", self.events.detail or "ended")
             self.events = None
             self.events_next = now + _EVENTS_AGAIN[min(self.events_failed, len(_EVENTS_AGAIN) - 1)]
             self.events_failed += 1
+
+
+def _looks(path):
+    """What a file looks like, None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def preload():

@@ -40,7 +40,7 @@ def incident(ctx, args):
     finding = found[0]
     ctx.incident = Incident(os.urandom(3).hex(), decide.incident_key(ctx.facts.boot_id, finding), ctx.facts.boot_id,
                             finding.code, finding.subject, ctx.facts.time,
-                            also=tuple(decide.fault_key(other) for other in found[1:]))
+                            also=tuple(decide.fault_key(other) for other in found[1:]) + decide.taken_in(found))
     ctx.incident = ctx.incident._replace(reason=grammar.write(found, ctx.incident.id))
     ctx.incidents.append(ctx.incident)
     save(ctx)

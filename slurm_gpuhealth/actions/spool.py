@@ -19,6 +19,8 @@ _INTENT = "requeued"    # a requeue that was begun; what belongs to it may not h
 _AT_WORK = 20.0         # seconds for which the one that began it may still be at it
 _MAX_AGE = 86400        # slurmctld forgets an ended job after MinJobAge anyway
 _MAX_FILES = 100
+_CLAIMED = ".claimed"
+_CLAIM_HOLDS = 120.0    # seconds; no hook runs longer
 
 
 def keep(ctx, action, why):
@@ -70,20 +72,57 @@ def flush(ctx):
     for name in ctx.state.names("spool"):
         if ctx.unreachable or ctx.time_left(4.0) <= 0:
             return
+        if name.endswith(_CLAIMED):
+            _give_back(ctx, folder, name)
+            continue
         entry = ctx.state.read(name, folder)
         if entry and entry["kind"] == _INTENT and 0 <= time.time() - entry["time"] < _AT_WORK:
             continue
+        if entry and not _claim(ctx, folder, name):
+            continue        # another hook of this node is at it
         try:
             handle = _finish if entry and entry["kind"] == _INTENT else _try
             outcome = handle(ctx, entry) if entry else "unreadable"
         except SlurmUnavailable:
             ctx.unreachable = True
+            _rename(ctx, folder, name + _CLAIMED, name)
             return
         except SlurmRefused as exc:
             outcome = "dropped: %s" % exc
-        ctx.state.remove(name, "spool")
+        except (KeyError, TypeError, AttributeError, ValueError) as exc:
+            outcome = "dropped: not as it should be (%s)" % exc      # or it would stop each hook from now on
+        ctx.state.remove(name + _CLAIMED if entry else name, "spool")
         ctx.event("spool", action=entry.get("kind", ""), what=entry.get("kind", ""), why=outcome,
                   waited=round(time.time() - entry.get("time", time.time()), 1))
+
+
+def _claim(ctx, folder, name):
+    """Take an entry, so that of two hooks at one moment one acts on it."""
+    if not _rename(ctx, folder, name, name + _CLAIMED):
+        return False
+    try:
+        os.utime("%s/%s" % (folder, name + _CLAIMED))
+    except OSError:
+        pass    # its age then counts from when it was written
+    return True
+
+
+def _give_back(ctx, folder, name):
+    """An entry whose hook was killed while it acted on it is anybody's again."""
+    try:
+        age = time.time() - os.stat("%s/%s" % (folder, name)).st_mtime
+    except OSError:
+        return
+    if not 0 <= age < _CLAIM_HOLDS:
+        _rename(ctx, folder, name, name[:-len(_CLAIMED)])
+
+
+def _rename(ctx, folder, name, new):
+    try:
+        os.rename("%s/%s" % (folder, name), "%s/%s" % (folder, new))
+    except OSError:
+        return False
+    return True
 
 
 def _finish(ctx, entry):

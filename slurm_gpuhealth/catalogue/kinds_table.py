@@ -5,15 +5,16 @@ KINDS = {
     'gpu_fell_off': (
         'a GPU is off the bus', 'fatal', 'reboot', 'GH-BUS-OFF', ()),
     'rm_init_failed': (
-        'the driver could not initialise a GPU', 'fatal', 'reboot', 'GH-RM-INIT', ()),
+        'the driver could not initialise a GPU', 'fatal', 'reboot', 'GH-RM-INIT',
+        (('reason', 'MSI', 'note', 'none'), ('reason', 'MSI-X', 'note', 'none'))),
     'gpu_probe_failed': (
-        'the driver could not take over a GPU', 'warning', 'reboot', 'GH-RM-INIT', ()),
+        'the driver could not take over a GPU', 'warning', 'none', 'GH-RM-INIT', ()),
     'gpu_needs_reset': (
         'the driver says that a GPU likely needs to be reset', 'fatal', 'reset', 'GH-GPU-STUCK', ()),
     'uvm_fatal': (
         'the memory driver stopped for good and asks for a reboot', 'fatal', 'reboot', 'GH-UVM-FATAL', ()),
     'nvml_version_mismatch': (
-        'a client of another driver version', 'warning', 'reboot', 'GH-NVML-MISM', ()),
+        'a client of another driver version', 'warning', 'none', 'GH-NVML-MISM', ()),
     'driver_load': (
         'the driver was loaded', 'note', 'none', '', ()),
     'no_gpu_found': (

@@ -38,7 +38,7 @@ XIDS = {
         ('driver', 'host memory', 'bus', 'GPU memory'), ('pre-ampere',), None, None),
     4: Xid(
         4, 'FIFO: channel busy or bad push buffer (older GPUs)', '', 'driver', 'note', 'note', 'none',
-        'sometimes', (), None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive'), 'repair', False,
+        'sometimes', (), None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive'), 'none', False,
         ('driver', 'program', 'host memory', 'bus', 'GPU memory'), ('pre-ampere',), None, None),
     5: Xid(
         5, 'FIFO: runout overflow (older GPUs)', '', 'driver', 'note', 'warning', 'none', 'no', (), None,
@@ -80,14 +80,14 @@ XIDS = {
         ('cat', 'catdoc', 'drv', 'gpud'), 'none', False, (), (), None, None),
     15: Xid(
         15, 'display scan-line time-out (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (), None,
-        ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     16: Xid(
         16, 'no vblank callback in time (older GPUs)', '', 'driver', 'note', 'warning', 'none', 'no', (),
         None, ('cat', 'catdoc', 'drv', 'gcm', 'gpud', 'archive'), 'repair', False, ('driver',),
         ('pre-ampere',), None, None),
     17: Xid(
         17, 'parameter error (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (), None,
-        ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     18: Xid(
         18, 'bus mastering timed out or is off (older GPUs)', '', 'hardware', 'note', 'warning', 'none',
         'no', (), None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive'), 'repair', False, ('driver',),
@@ -110,10 +110,10 @@ XIDS = {
         ('driver', 'host memory', 'bus', 'GPU memory'), ('pre-ampere',), None, None),
     23: Xid(
         23, 'error logging switched on (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (), None,
-        ('cat', 'catdoc', 'drv', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        ('cat', 'catdoc', 'drv', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     24: Xid(
         24, 'semaphore not released in time (older GPUs)', '', 'driver', 'note', 'note', 'none',
-        'sometimes', (), None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive'), 'repair', False,
+        'sometimes', (), None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive'), 'none', False,
         ('driver', 'program', 'host memory', 'bus', 'heat', 'GPU memory'), ('pre-ampere',), None, None),
     25: Xid(
         25, 'illegal notifier or command stream', '', 'framework', 'note', 'note', 'none', 'sometimes', (),
@@ -211,27 +211,27 @@ XIDS = {
         (), 565, None),
     49: Xid(
         49, 'silent running set by registry (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (),
-        None, ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        None, ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     50: Xid(
         50, 'silent running changed after an error (unused)', '', 'driver', 'ignore', 'note', 'none', 'no',
-        (), None, ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        (), None, ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     51: Xid(
         51, 'number reused: silent-running self-test once, bad channel group now; the text decides', '',
         'driver', 'note', 'warning', 'none', 'no', (), None, ('cat', 'catdoc', 'gpud', 'archive'), 'none',
         False, (), ('pre-ampere',), None, None),
     52: Xid(
         52, 'silent running: temperature step (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (),
-        None, ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        None, ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     53: Xid(
         53, 'silent running: clocks lowered (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (),
-        None, ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        None, ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     54: Xid(
         54, 'power cable of the board not connected', 'power cable', 'hardware', 'drain', 'fatal',
         'let-finish', 'no', (), None, ('cat', 'catdoc', 'gpud', 'aws'), 'repair', False, (),
         ('ampere', 'hopper', 'blackwell'), None, None),
     55: Xid(
         55, 'silent running: temperature unread (unused)', '', 'driver', 'ignore', 'note', 'none', 'no',
-        (), None, ('cat', 'catdoc', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        (), None, ('cat', 'catdoc', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     56: Xid(
         56, 'display channel exception (older GPUs)', '', 'driver', 'note', 'warning', 'none', 'no', (),
         None, ('cat', 'catdoc', 'gcm', 'gpud', 'archive', 'az'), 'repair', False, ('hardware', 'driver'),
@@ -361,7 +361,7 @@ XIDS = {
         None, None),
     87: Xid(
         87, 'driver telemetry report (unused)', '', 'driver', 'ignore', 'note', 'none', 'no', (), None,
-        ('cat', 'catdoc', 'drv', 'gpud', 'archive'), 'repair', False, (), ('pre-ampere',), None, None),
+        ('cat', 'catdoc', 'drv', 'gpud', 'archive'), 'none', False, (), ('pre-ampere',), None, None),
     88: Xid(
         88, 'video decoder 3 exception', '', 'framework', 'note', 'note', 'none', 'sometimes', (), None,
         ('cat', 'catdoc', 'drv', 'gcm', 'gpud'), 'restart-app', False, ('hardware', 'driver'), (), None,
@@ -376,7 +376,7 @@ XIDS = {
         ('pre-ampere',), None, None),
     91: Xid(
         91, 'reserved number', '', 'driver', 'ignore', 'note', 'none', 'no', (), None,
-        ('cat', 'catdoc', 'drv', 'gcm', 'gpud', 'archive'), 'repair', False, ('hardware', 'driver'),
+        ('cat', 'catdoc', 'drv', 'gcm', 'gpud', 'archive'), 'none', False, ('hardware', 'driver'),
         ('pre-ampere',), None, None),
     92: Xid(
         92, 'many single-bit memory errors, all corrected', 'many corrected', 'hardware', 'note', 'note',
@@ -448,8 +448,9 @@ XIDS = {
         None),
     109: Xid(
         109, 'context switch took too long', 'context switch', 'framework', 'note', 'note', 'none',
-        'sometimes', (45, 119, 154), None, ('cat', 'catdoc', 'gcm', 'gpud', 'aws', 'kdp'), 'reset', False,
-        ('hardware', 'driver', 'program', 'host memory', 'bus', 'heat', 'GPU memory'), (), 570, None),
+        'sometimes', (45, 119, 154), None, ('cat', 'catdoc', 'gcm', 'gpud', 'aws', 'kdp'), 'restart-app',
+        False, ('hardware', 'driver', 'program', 'host memory', 'bus', 'heat', 'GPU memory'), (), 570,
+        None),
     110: Xid(
         110, 'security fault in the GPU', 'security fault', 'hardware', 'drain', 'fatal', 'let-finish',
         'no', (154,), None, ('cat', 'catdoc', 'drv', 'gcm', 'gpud', 'aws'), 'reset', False, ('hardware',),
@@ -650,7 +651,7 @@ XIDS = {
         'no', (154,), None, ('cat', 'catdoc', 'drv', 'gpud', 'aws'), 'reset', False, (), (), 565, None),
     159: Xid(
         159, 'coherent link (CHI) error outside data', '', 'hardware', 'note', 'warning', 'none', 'no',
-        (154,), None, ('cat', 'catdoc', 'drv', 'gpud'), 'reset', False, (),
+        (154,), None, ('cat', 'catdoc', 'drv', 'gpud'), 'none', False, (),
         ('blackwell', 'grace-blackwell'), 565, None),
     160: Xid(
         160, 'memory channel retired', '', 'hardware', 'note', 'note', 'none', 'no', (154, 161), None,

@@ -16,6 +16,7 @@ from slurm_gpuhealth.model import (
     FATAL,
     HEALTHCHECK,
     MANUAL,
+    NODE,
     NOTE,
     OK,
     PROLOG,
@@ -91,7 +92,10 @@ def run_checks(facts, policy, phase=MANUAL, disabled=()):
             results.append(Result(name, SKIPPED))
             continue
         module = _module(row)
-        found = module.check(facts, limits_of(module, name, policy))
+        try:
+            found = module.check(facts, limits_of(module, name, policy))
+        except Exception as exc:    # a mistake of one check: said, never healthy, and the others still look
+            found = [Finding("GH-SELF", UNREAD, NODE, "check %s: %s: %s" % (name, type(exc).__name__, exc))]
         found = tuple(_dated(finding, facts) for finding in found)
         results.append(Result(name, outcome_of(found), found))
     return results
@@ -174,9 +178,21 @@ _FACES = (
 # What GPUs show of a fault of the switch at the other end of their links (an SXid beside Xid 74 means the switch).
 _BEHIND_SWITCH = ("GH-XID74", "GH-NVLINK-DN", "GH-NVLINK-ERR", "GH-FABRIC-BAD", "GH-FABRIC-LIM")
 _MOMENT = 180.0     # seconds within which the two are one event
+# What NVML says of a GPU about which the kernel log has a number already: the same fault, whatever the number.
+_NVML_FACES = ("GH-GPU-RESET", "GH-GPU-LOST", "GH-GPU-BAD", "GH-GPU-UNREAD")
+# Faults of the node that come of one GPU: NVML waits for one that does not answer, the memory driver stops for one that
+# is gone. The GPU is what must be named; that all are hit stays in data["node_wide"].
+_OF_ONE_GPU = {
+    "GH-NVML-HANG": ("GH-XID79", "GH-XID119", "GH-XID120", "GH-XID143", "GH-XID167", "GH-BUS-OFF", "GH-GPU-STUCK"),
+    "GH-UVM-FATAL": ("GH-XID79", "GH-XID119", "GH-XID120", "GH-XID143", "GH-XID167", "GH-BUS-OFF", "GH-GPU-LOST",
+                     "GH-PCI-GONE"),
+}
 _GONE = ("GH-XID79", "GH-BUS-OFF", "GH-GPU-LOST", "GH-PCI-GONE")
 # The same for one mount: what the kernel log says, and what looking at it gave.
 _MOUNT_FACES = ("GH-MNT-ERR", "GH-MNT-RO", "GH-MNT-OPT", "GH-FS-RO", "GH-FS-ERROR")
+
+
+_MOST_FINDINGS = 300        # of one round, the strongest
 
 
 def merge(results):
@@ -190,7 +206,13 @@ def merge(results):
     for item in results:
         findings += item.findings if isinstance(item, Result) else (item,)
     kept: list = []
-    for finding in sorted(_without_doubles(findings), key=_strength):
+    ordered = sorted(_without_doubles(findings), key=_strength)
+    if len(ordered) > _MOST_FINDINGS:
+        # A log full of different lines: comparing each with each would take longer than the hook has.
+        ordered[_MOST_FINDINGS - 1] = ordered[_MOST_FINDINGS - 1]._replace(
+            data=dict(ordered[_MOST_FINDINGS - 1].data or {}, more_findings=len(ordered) - _MOST_FINDINGS))
+        del ordered[_MOST_FINDINGS:]
+    for finding in ordered:
         lead = next((number for number, other in enumerate(kept) if _same_fault(finding, other, kept)), None)
         if lead is None:
             kept.append(finding)
@@ -200,13 +222,18 @@ def merge(results):
 
 
 def _strength(finding):
-    about = catalogue.lookup(finding.code)
-    action = (finding.data or {}).get("job_action", about.job_action)
+    about, action = catalogue.lookup(finding.code), _job_action(finding)
     # A switch goes before the GPUs at its links, and a subject that is one GPU before "all GPUs": the later may be the
     # former's other face.
-    return (-SEVERITIES.index(finding.severity), finding.code != "GH-SXID", finding.subject.kind != "gpu",
+    # Of what log and NVML say of one GPU the number leads, as it tells why.
+    number = catalogue.xid_number(finding.code) not in (None, 154)
+    return (-SEVERITIES.index(finding.severity), finding.code != "GH-SXID", finding.subject.kind != "gpu", not number,
             action != REQUEUE_NOW, about.rank,
             finding.subject.index if finding.subject.index is not None else 999, finding.subject.name, finding.code)
+
+
+def _job_action(finding):
+    return (finding.data or {}).get("job_action", catalogue.lookup(finding.code).job_action)
 
 
 def _without_doubles(findings):
@@ -233,9 +260,12 @@ def _same_fault(finding, lead, kept):
     if finding.subject == ALL_GPUS:
         if finding.code == "GH-GPU-UNREAD":
             # "Late" is a warning only: that nothing was read must stay to be seen beside it.
-            return lead.subject == ALL_GPUS and lead.code.startswith("GH-NVML-") and lead.code != "GH-NVML-LATE"
+            return (lead.subject == ALL_GPUS and lead.code.startswith("GH-NVML-") and lead.code != "GH-NVML-LATE") \
+                or any(part["code"] == "GH-NVML-HANG" for part in (lead.data or {}).get("merged", ()))
         if finding.code == "GH-NVLINK-ALL":     # links are trained when the fabric is up
             return lead.code == "GH-FABRIC-DN"
+        if finding.code in _OF_ONE_GPU:
+            return lead.severity == FATAL and lead.code in _OF_ONE_GPU[finding.code]
         return finding.code == "GH-GPU-COUNT" and lead.code in _GONE and _explained(finding, kept)
     if finding.subject.kind == "mount" and finding.subject == lead.subject:
         # Of a mount that is gone or hangs nobody knows the free space: said once.
@@ -246,7 +276,13 @@ def _same_fault(finding, lead, kept):
         return False
     if lead.severity == FATAL and finding.code == "GH-GPU-UNREAD":
         return True
+    if _number_and_nvml(lead, finding) or _number_and_nvml(finding, lead):
+        return True
     return any(finding.code in group and lead.code in group for group in _FACES)
+
+
+def _number_and_nvml(log, nvml):
+    return log.severity == FATAL and catalogue.xid_number(log.code) is not None and nvml.code in _NVML_FACES
 
 
 def _at_one_moment(one, other):
@@ -276,11 +312,16 @@ def _taken_in(lead, other):
         part["nvml_code"] = other.data["nvml_code"]
     data["merged"] = list(data.get("merged", ())) + [part]
     seen = lead.seen or catalogue.lookup(lead.code).short
+    if other.subject == ALL_GPUS and other.code in _OF_ONE_GPU:
+        part["all_gpus"] = True
+        data["node_wide"] = data.get("node_wide") if data.get("node_wide") == REQUEUE_NOW else _job_action(other)
+    elif lead.subject.kind == "gpu" and other.severity == FATAL and _job_action(other) == REQUEUE_NOW:
+        data["job_action"] = REQUEUE_NOW        # the GPU is gone, whatever the number alone would let go on
     if other.severity == FATAL or other.code == "GH-PCI-DRV":
         text = catalogue.lookup(other.code).short
         if other.code == "GH-GPU-COUNT":
             text = "%s/%s GPUs" % (other.seen, other.expected)
-        elif other.code.startswith("GH-GPU-"):
+        elif other.code.startswith(("GH-GPU-", "GH-NVML-")):
             text = "NVML: " + (other.seen or text)
         elif other.seen:
             text = other.seen

@@ -106,6 +106,28 @@ def missing(gpu, *names):
     return found
 
 
+def known(value, *wanted):
+    """True when `value` was read and is one of `wanted`. To be asked in place of `!=` and `not in`, which hold for
+    what nobody could read."""
+    return F.is_known(value) and value in wanted
+
+
+def without_mig(gpus, *names):
+    """(those of `gpus` that have no MIG, findings about those of which nobody knows)
+
+    MIG takes links and fabric away: where its mode could not be read, they say nothing about the GPU. names: fields
+    that are told as unread with it.
+    """
+    sure, found = [], []
+    for gpu in gpus:
+        fields = missing(gpu, "mig_mode")
+        if fields:
+            found.append(unread(gpu, {**fields, **missing(gpu, *names)}))
+        elif not known(gpu.mig_mode, 1):
+            sure.append(gpu)
+    return sure, found
+
+
 def asked(gpu, *names):
     """Those of the fields `names` that this round asked for: some are read only where there is time or a reason."""
     return [name for name in names if getattr(gpu, name) != F.UNASKED]

@@ -30,7 +30,8 @@ def check(facts, limits):
     if F.is_known(facts.uptime) and facts.uptime < limits["settle"]:
         return []
     about = {"offset": clock.offset, "max_error": clock.max_error}
-    if clock.synchronised is False:
+    # chronyd clears the kernel's flag only with rtcsync: the flag alone, with an error that is small, says nothing.
+    if clock.synchronised is False and not (clock.max_error is not None and clock.max_error <= limits["max_error"]):
         return [finding("GH-CLOCK", NODE, "not synchronised", **about)]
     if clock.offset is not None and abs(clock.offset) > limits["offset"]:
         return [finding("GH-CLOCK", NODE, "%.3f s off" % clock.offset, "at most %s s" % limits["offset"], **about)]

@@ -7,13 +7,14 @@
   the files to the site (NVreg_ModifyDeviceFiles=0) and `mode` is not set, any permissions are right.
 
 Only GPUs that NVML lists and that answer count: others are found by the checks of GPUs.
-Unknown: the device files could not be looked at.
+Unknown: the device files could not be looked at, or a GPU does not say which is its own.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._node import part, unread
-from slurm_gpuhealth.checks._shared import finding, usable
+from slurm_gpuhealth.checks._shared import finding, missing, usable
+from slurm_gpuhealth.checks._shared import unread as gpu_unread
 from slurm_gpuhealth.model import NOTE
 
 LIMITS = {"mode": ("", "permissions that the device files must have at least, in octal (\"0660\"); empty: what the"
@@ -24,12 +25,12 @@ _ON_DEMAND = "/dev/nvidia-uvm"
 def check(facts, limits):
     """Findings about device files. limits: mode (octal text)."""
     gpus = [gpu for gpu in usable(facts) if F.is_known(gpu.minor)]
+    found = [gpu_unread(gpu, missing(gpu, "minor")) for gpu in usable(facts) if missing(gpu, "minor")]
     if not F.is_known(facts.devices):
-        return unread("devices", facts.devices)
+        return found + unread("devices", facts.devices)
     if not gpus:
-        return []
+        return found
     files = {one.path: one for one in facts.devices}
-    found = []
     for path in ["/dev/nvidia%d" % gpu.minor for gpu in gpus] + ["/dev/nvidiactl", _ON_DEMAND]:
         one = files.get(path)
         if one is None or not one.present:

@@ -8,7 +8,7 @@ another libcuda with them, and a compatibility package of CUDA may lie in front 
 Not seen by it: a driver that lists its GPUs and cannot start CUDA on them (cuInit fails) for another reason. To see
 that, a program would have to start CUDA, which takes seconds and memory of each GPU.
 
-Unknown: the version of CUDA that the driver supports could not be read.
+Unknown: the version of CUDA that the driver supports, the driver's own or that of libcuda could not be read.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check(facts, limits):
     """Findings about versions that do not fit."""
     if not usable(facts):
         return gpus_unread(facts)
-    found = _cuda(facts)
+    found = _cuda(facts) + _not_told(facts)
     cuda = facts.libraries.get("libcuda") if F.is_known(facts.libraries) else None
     if isinstance(cuda, str) and F.is_known(facts.driver) and cuda != facts.driver:
         found.append(finding("GH-CUDA-MISM", ALL_GPUS, "libcuda %s" % cuda, "driver %s" % facts.driver,
@@ -36,5 +36,18 @@ def _cuda(facts):
         return []
     if facts.cuda.code == _LIBRARY_NOT_FOUND:
         return [finding("GH-CUDA-NONE", ALL_GPUS, nvml_code=_LIBRARY_NOT_FOUND)]
-    return [finding("GH-GPU-UNREAD", ALL_GPUS, "CUDA version: %s" % (facts.cuda.detail or facts.cuda.reason),
-                    fields=["cuda"], why=facts.cuda.reason, nvml_code=facts.cuda.code)]
+    return [_unread("cuda", "CUDA version", facts.cuda)]
+
+
+def _not_told(facts):
+    """What could not be read of the versions to compare. A file that is not there, or has no version in its name, has
+    none to compare."""
+    versions = facts.libraries if F.is_known(facts.libraries) else {"libcuda": facts.libraries}
+    values = {"driver": facts.driver, "libcuda": versions.get("libcuda")}
+    return [_unread(name, name + " version", value) for name, value in values.items()
+            if isinstance(value, F.Unknown) and value.reason not in (F.ABSENT, F.UNSUPPORTED, F.NOT_READ)]
+
+
+def _unread(field, what, value):
+    return finding("GH-GPU-UNREAD", ALL_GPUS, "%s: %s" % (what, value.detail or value.reason), fields=[field],
+                   why=value.reason, nvml_code=value.code)

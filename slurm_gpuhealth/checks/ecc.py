@@ -8,16 +8,22 @@
   since the driver was loaded, not when, and the jobs it hit are long gone. Draining for it would empty every site
   on the day of the installation. It becomes the baseline, and the next error is a fault. What is dangerous now
   is said by row_remap, sram and the kernel log.
+- **Contained**: the log of the same round shows Xid 94 for the GPU and nothing worse about its memory (48, 95, 140,
+  171, 172), no SRAM was hit, and a replacement of the row waits without having failed. Only the program that used the
+  page died, and the page is out of use: a warning, jobs go on, and the GPU is reset when it is idle. Without the line
+  in the log (or with records of it lost), or with errors of the SRAM, it is a fault as above.
 - Corrected errors harm nobody, but often come before the others: more than the limit `corrected_per_hour` since the
   baseline is a warning, `GH-ECC-COR`. It takes at least `corrected_minimum` of them, so that a few within seconds are
   not taken for a rate. When uncorrectable ones come with them, the one finding says both.
 
-Unknown: ECC is on and a counter could not be read. ECC off, or a GPU without it, is healthy.
+Unknown: ECC is on (or nobody knows whether it is) and a counter could not be read. ECC off, or a GPU without it, is
+healthy.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, growth, missing, subject_of, unread, usable
+from slurm_gpuhealth.checks._klog import current
+from slurm_gpuhealth.checks._shared import finding, gpus_unread, growth, known, missing, subject_of, unread, usable
 from slurm_gpuhealth.model import WARNING
 
 LIMITS = {
@@ -27,6 +33,7 @@ LIMITS = {
 
 _VOLATILE, _AGGREGATE = "ecc_uncorrected_volatile", "ecc_uncorrected_aggregate"
 _CORRECTED = ("ecc_corrected_volatile", "ecc_corrected_aggregate")
+_CONTAINED, _NOT_CONTAINED = 94, frozenset((48, 95, 140, 171, 172))     # Xid numbers
 
 
 def check(facts, limits):
@@ -36,8 +43,8 @@ def check(facts, limits):
         corrected = _new_corrected(facts, gpu)
         about = _uncorrectable(facts, gpu, corrected)
         found += about or _many_corrected(facts, gpu, corrected, limits)
-        fields = missing(gpu, "ecc_mode", _VOLATILE)
-        if fields:
+        fields = missing(gpu, "ecc_mode", _VOLATILE, _AGGREGATE, *_CORRECTED)
+        if fields and not known(gpu.ecc_mode, 0):
             found.append(unread(gpu, fields))
     return found + gpus_unread(facts)
 
@@ -64,15 +71,37 @@ def _uncorrectable(facts, gpu, corrected):
     if corrected:
         seen += ", %d corrected" % corrected
     more = {"corrected_new": corrected} if corrected else {}
-    return [finding("GH-ECC-UNC", subject_of(gpu), seen, since=facts.baseline.time, new=new,
+    contained = _contained(facts, gpu)
+    if contained:
+        seen += ", contained"
+        more.update(contained=True, do="reset")
+    return [finding("GH-ECC-UNC", subject_of(gpu), seen, severity=WARNING if contained else None,
+                    since=facts.baseline.time, new=new,
                     before={name: before[name] for name in counts if name in before}, **counts, **more)]
+
+
+def _contained(facts, gpu):
+    """Whether the driver says of the new errors that they hit one program's page, which is out of use now."""
+    if not F.is_known(facts.klog) or facts.klog.lost or not F.is_known(gpu.bdf):
+        return False
+    if not known(gpu.remap_pending, 1) or not known(gpu.remap_failure, 0) or _hit(gpu, "volatile") - {"dram"}:
+        return False
+    # A line that names no GPU may be about this one.
+    numbers = {event.code for event in current(facts) if event.kind == "xid" and event.bdf in (gpu.bdf, "")}
+    here = {event.code for event in current(facts) if event.kind == "xid" and event.bdf == gpu.bdf}
+    return _CONTAINED in here and not numbers & _NOT_CONTAINED
 
 
 def _where(gpu, when):
     """" (dram)": the memories with uncorrectable errors, where the GPU says it, else ""."""
+    hit = _hit(gpu, when)
+    return " (%s)" % ", ".join(sorted(hit)) if hit else ""
+
+
+def _hit(gpu, when):
+    """Names of the memories with uncorrectable errors, as far as the GPU says it."""
     places = gpu.ecc_locations.get(when + "_uncorrected", {}) if F.is_known(gpu.ecc_locations) else {}
-    hit = [name for name, count in places.items() if F.is_known(count) and count > 0]
-    return " (%s)" % ", ".join(hit) if hit else ""
+    return {name for name, count in places.items() if F.is_known(count) and count > 0}
 
 
 def _new_corrected(facts, gpu):

@@ -8,7 +8,7 @@ Where there is no NVSwitch (PCIe cards, NVLink bridges, older GPUs) the driver s
 - Registered with an error, unhealthy, its routes unhealthy, or not configured right: `GH-FABRIC-BAD`.
 - Works with less than all links, or its recovery stands for `rounds` rounds: `GH-FABRIC-LIM`, a warning.
 
-With MIG a GPU takes no part in the fabric. Unknown: the state could not be read.
+With MIG a GPU takes no part in the fabric. Unknown: the state could not be read, or whether MIG is on.
 """
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from slurm_gpuhealth.checks._shared import (
     subject_of,
     unread,
     usable,
+    without_mig,
 )
 from slurm_gpuhealth.model import ALL_GPUS, NOTE, PROLOG
 
@@ -51,7 +52,7 @@ _SERVICES = ("nvidia-fabricmanager", "nv-fabricmanager", "nvidia-imex")
 
 def check(facts, limits):
     """Findings about the fabric. limits: rounds, boot_seconds."""
-    gpus = [gpu for gpu in usable(facts) if gpu.mig_mode != 1]
+    gpus, unsure = without_mig(usable(facts), "fabric")
     found = _outside(facts, [gpu for gpu in gpus if F.is_known(gpu.fabric)], limits)
     for gpu in gpus:
         fields = missing(gpu, "fabric")
@@ -59,7 +60,7 @@ def check(facts, limits):
             found.append(unread(gpu, fields))
         elif F.is_known(gpu.fabric) and gpu.fabric["state"] == _COMPLETED:
             found += _joined(facts, gpu, limits["rounds"])
-    return found + gpus_unread(facts)
+    return found + unsure + gpus_unread(facts)
 
 
 def _outside(facts, gpus, limits):

@@ -8,6 +8,7 @@ Unknown: a GPU did not say who it is.
 """
 from __future__ import annotations
 
+from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
 
 
@@ -15,18 +16,22 @@ def check(facts, limits):
     """Findings about GPUs that changed."""
     found, new = [], []
     known = {entry.uuid: entry for entry in facts.known_gpus if entry.uuid}
-    present = {gpu.uuid for gpu in facts.gpus}
+    present = {gpu.uuid for gpu in facts.gpus if F.is_known(gpu.uuid)}
     for gpu in usable(facts):
-        fields = missing(gpu, "uuid", "bdf")
+        fields = missing(gpu, "uuid", "bdf", "serial")
         if fields:
             found.append(unread(gpu, fields))
+        if not F.is_known(gpu.uuid) or not F.is_known(gpu.bdf):
             continue
         before = known.get(gpu.uuid)
         if before is None:
             new.append(gpu)
         elif before.serial and isinstance(gpu.serial, str) and gpu.serial and gpu.serial != before.serial:
             found.append(finding("GH-GPU-SWAP", subject_of(gpu), gpu.serial, before.serial, field="serial"))
-    gone = [entry for entry in known.values() if entry.uuid not in present]
+    # One that does not say who it is may be any that was at its place.
+    silent = [gpu for gpu in facts.gpus if not F.is_known(gpu.uuid)]
+    gone = [entry for entry in known.values() if entry.uuid not in present
+            and not any(gpu.bdf == entry.bdf or gpu.index == entry.index for gpu in silent)]
     for gpu in new:
         # One in a slot that was empty is not in place of anything: gpu_count speaks of numbers.
         before = _place_of(gpu, gone)

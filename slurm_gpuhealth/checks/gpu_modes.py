@@ -11,7 +11,7 @@ Unknown: a mode could not be read. What this GPU or driver does not have is not 
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
+from slurm_gpuhealth.checks._shared import asked, finding, gpus_unread, known, missing, subject_of, unread, usable
 from slurm_gpuhealth.model import ALL_GPUS
 
 LIMITS = {"exclusive": (False, "the site sets an exclusive compute mode on purpose")}
@@ -25,19 +25,19 @@ def check(facts, limits):
     gpus = usable(facts)
     found = _persistence(gpus)
     for gpu in gpus:
-        if gpu.compute_mode == _PROHIBITED:
+        if known(gpu.compute_mode, _PROHIBITED):
             found.append(finding("GH-COMP-PROH", subject_of(gpu)))
-        elif gpu.compute_mode in _EXCLUSIVE and not limits["exclusive"]:
+        elif known(gpu.compute_mode, *_EXCLUSIVE) and not limits["exclusive"]:
             found.append(finding("GH-COMP-EXCL", subject_of(gpu), _EXCLUSIVE[gpu.compute_mode]))
         found += _clocks(gpu)
-        fields = missing(gpu, "persistence", "compute_mode")
+        fields = missing(gpu, "persistence", "compute_mode", *asked(gpu, "clock_app", "clock_app_default"))
         if fields:
             found.append(unread(gpu, fields))
     return found + gpus_unread(facts)
 
 
 def _persistence(gpus):
-    off = [gpu for gpu in gpus if gpu.persistence == 0]
+    off = [gpu for gpu in gpus if known(gpu.persistence, 0)]
     if not off:
         return []
     seen = "off on %d of %d GPUs" % (len(off), len(gpus))

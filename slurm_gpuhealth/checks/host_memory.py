@@ -82,8 +82,15 @@ def _memory_events(facts, counted):
     if not seen or counted:
         return []
     where = next((str(event.data["where"]) for event in seen if (event.data or {}).get("where")), "")
-    return [finding("GH-HOST-UE", part("memory"), ("uncorrected, %s" % where) if where else "a page was given up",
+    return [finding("GH-HOST-UE", part("memory"), _words(seen, where),
                     since=seen[0].time, count=sum(event.count for event in seen), line=seen[-1].line[:200])]
+
+
+def _words(seen, where):
+    if where:
+        return "uncorrected, %s" % where
+    given_up = any(event.kind == "memory_failure" for event in seen)
+    return "a page was given up" if given_up else "uncorrected memory error"
 
 
 def _machine_checks(facts, found, limits):

@@ -10,13 +10,14 @@
 - A zombie that still holds a GPU: `GH-LEFT-ZOMB`, a warning; its parent should collect it.
 
 Processes of another job never count, nor daemons that normally hold GPUs (`ignore`), nor system users' processes.
-Unknown: the processes could not be looked at (no right to, too many for the time).
+Unknown: the processes could not be looked at (no right to, too many for the time), nor those that NVML names, nor the
+node's jobs.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth import model
-from slurm_gpuhealth.checks._shared import finding, streak, subject_of
+from slurm_gpuhealth.checks._shared import asked, finding, missing, streak, subject_of, unread, usable
 from slurm_gpuhealth.model import ALL_GPUS, EPILOG, NOTE, PROLOG
 
 LIMITS = {
@@ -40,6 +41,7 @@ def check(facts, limits):
             return []
         return [finding("GH-PROC-UNREAD", model.NODE, facts.processes.detail or facts.processes.reason,
                         why=facts.processes.reason)]
+    found = _not_told(facts)
     ignored = {name.strip() for name in str(limits["ignore"]).split(",") if name.strip()}
     memory = _memory(facts)
     groups: dict = {}
@@ -51,14 +53,24 @@ def check(facts, limits):
         for index in _named(facts, gpus, code) or (None,):
             groups.setdefault((code, severity, index, key), []).append(process._replace(
                 gpus=tuple(sorted(gpus)), memory=sum(memory.get((process.pid, gpu), 0) for gpu in gpus) or None))
-    return [_finding(facts, code, severity, index, key, found)
-            for (code, severity, index, key), found in groups.items()]
+    return found + [_finding(facts, code, severity, index, key, those)
+                    for (code, severity, index, key), those in groups.items()]
+
+
+def _not_told(facts):
+    """What could not be read of the rest that it takes: the node's jobs, and what NVML says of each GPU's processes."""
+    found = [unread(gpu, missing(gpu, *asked(gpu, "processes"))) for gpu in usable(facts)
+             if missing(gpu, *asked(gpu, "processes"))]
+    if not F.is_known(facts.jobs) and facts.jobs.reason not in (F.NOT_READ, F.ABSENT, F.UNSUPPORTED):
+        found.append(finding("GH-PROC-UNREAD", model.NODE, "the node's jobs: %s" % (
+            facts.jobs.detail or facts.jobs.reason), why=facts.jobs.reason))
+    return found
 
 
 def _judge(facts, limits, ignored, memory, process, gpus):
     """(code, severity or None for the catalogue's, key of the streak or None) of one process; code None: it is fine."""
     fine = (None, None, None)
-    if process.killed and process.state == "D":
+    if process.killed and process.state == "D" and process.driver is not False:
         return "GH-LEFT-STUCK", None, None
     if process.state == "D" and process.driver is not False and (gpus or process.driver) \
             and (process.driver or not _at_home(facts, process)):

@@ -11,7 +11,7 @@ a fault; MIG devices are not counted as GPUs. Unknown: mode or devices could not
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, subject_of, unread, usable
+from slurm_gpuhealth.checks._shared import asked, finding, gpus_unread, known, missing, subject_of, unread, usable
 from slurm_gpuhealth.model import NOTE
 
 POLICY = {"expected": "expected"}
@@ -22,7 +22,8 @@ def check(facts, limits):
     wanted = sorted(name.strip().lower() for name in limits["expected"].get("mig") or ())
     found = []
     for gpu in usable(facts):
-        fields = missing(gpu, "mig_mode", *(("mig_devices",) if gpu.mig_mode == 1 else ()))
+        fields = missing(gpu, "mig_mode", *asked(gpu, "mig_pending"),
+                         *(("mig_devices",) if known(gpu.mig_mode, 1) else ()))
         if fields:
             found.append(unread(gpu, fields))
         if F.is_known(gpu.mig_mode) and F.is_known(gpu.mig_pending) and gpu.mig_pending != gpu.mig_mode:
@@ -38,7 +39,7 @@ def _word(mode):
 
 
 def _layout(gpu, wanted):
-    on = gpu.mig_mode == 1      # "not supported": this GPU has no MIG
+    on = known(gpu.mig_mode, 1)     # "not supported": this GPU has no MIG
     if wanted == ["off"]:
         return [_differs(gpu, "on", "off")] if on else []
     if not on:

@@ -15,7 +15,8 @@ Error counters that grew since the last health check are a warning, `GH-NVLINK-E
 replays and the like (limit `errors`), CRC errors from `crc_per_second` on (below that they are repaired unnoticed), and
 on Blackwell and later a bit error rate above `error_rate`. A counter that went back counts from zero again.
 
-With MIG the links are off, which is no fault. Unknown: a link's state or its counters could not be read.
+With MIG the links are off, which is no fault. Unknown: a link's state or its counters could not be read, or nobody
+knows whether MIG is on.
 """
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ from slurm_gpuhealth.checks._shared import (
     subject_of,
     unread,
     usable,
+    without_mig,
 )
 from slurm_gpuhealth.model import ALL_GPUS, NOTE
 
@@ -48,7 +50,7 @@ _RATES = ("effective_ber", "symbol_ber")
 
 def check(facts, limits):
     """Findings about NVLinks. limits: see LIMITS."""
-    gpus = [gpu for gpu in usable(facts) if gpu.mig_mode != 1]
+    gpus, unsure = without_mig(usable(facts), "nvlinks")
     linked = [gpu for gpu in gpus if F.is_known(gpu.nvlinks)]
     found = _down(facts, linked, limits)
     for gpu in gpus:
@@ -58,7 +60,7 @@ def check(facts, limits):
             fields = _unread(gpu)
         if fields:
             found.append(unread(gpu, fields))
-    return found + gpus_unread(facts)
+    return found + unsure + gpus_unread(facts)
 
 
 def links_up(gpu):

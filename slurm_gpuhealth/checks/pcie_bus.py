@@ -5,7 +5,8 @@
 - NVML counts fewer GPUs than expected, and a GPU in sysfs has no driver or another one (vfio-pci, nouveau):
   `GH-PCI-DRV` says which one, and why. A GPU that is given to a virtual machine on purpose is in nobody's count, and
   no fault.
-- An NVSwitch or a network card that reads as all ones: `GH-PCI-DEAD`. Prolog and epilog look at the GPUs only.
+- An NVSwitch that reads as all ones: `GH-PCI-DEAD`; of a network card a warning, as it may be one that nobody uses, and
+  `links` tells of a port that is missed. Prolog and epilog look at the GPUs only.
 
 Virtual functions are left out: their first bytes are all ones by the standard. Where sysfs shows none of the node's
 GPUs at all (a container, some virtual machines) it says nothing about them.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._node import part, unread
 from slurm_gpuhealth.checks._shared import finding, subject_at
+from slurm_gpuhealth.model import WARNING
 
 _NVIDIA = "10de"
 
@@ -33,6 +35,7 @@ def check(facts, limits):
     for device in facts.pci:
         if device.alive is False and device.bdf not in gpus and not device.virtual and device.klass[:4] != "0604":
             found.append(finding("GH-PCI-DEAD", part(device.bdf), "%s reads as all ones" % _kind(device),
+                                 severity=None if device.vendor == _NVIDIA else WARNING,
                                  vendor=device.vendor, device=device.device, driver=device.driver))
     return found
 

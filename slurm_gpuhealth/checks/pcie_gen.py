@@ -5,12 +5,13 @@ An idle GPU lowers its link to generation 1, so only a GPU that works counts: ut
 or down at the moment of the look: there it takes the limit `rounds` of health checks in a row; until then it is a note.
 Compared with the highest that GPU, slot and system allow together, not with the GPU's own.
 
-Unknown: GPU is busy and a generation could not be read.
+Unknown: a generation of a GPU that is busy or in P0 could not be read, or whether it is. With MIG there is no
+utilisation: then only P0 counts.
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._shared import finding, gpus_unread, missing, streak, subject_of, unread, usable
+from slurm_gpuhealth.checks._shared import finding, gpus_unread, known, missing, streak, subject_of, unread, usable
 from slurm_gpuhealth.model import NOTE
 
 LIMITS = {
@@ -24,12 +25,13 @@ def check(facts, limits):
     found = []
     for gpu in usable(facts):
         busy = F.is_known(gpu.utilization) and gpu.utilization >= limits["busy_utilization"]
-        if not busy and gpu.pstate != 0:
-            continue
-        fields = missing(gpu, "pcie_gen", "pcie_gen_max")
+        fields = {} if busy else missing(gpu, "utilization", "pstate")
+        fast = busy or known(gpu.pstate, 0)
+        if fast:
+            fields.update(missing(gpu, "pcie_gen", "pcie_gen_max"))
         if fields:
             found.append(unread(gpu, fields))
-        elif F.is_known(gpu.pcie_gen) and F.is_known(gpu.pcie_gen_max) and gpu.pcie_gen < gpu.pcie_gen_max:
+        if fast and F.is_known(gpu.pcie_gen) and F.is_known(gpu.pcie_gen_max) and gpu.pcie_gen < gpu.pcie_gen_max:
             found.append(_slow(facts, gpu, busy, limits))
     return found + gpus_unread(facts)
 

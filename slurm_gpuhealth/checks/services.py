@@ -37,6 +37,9 @@ def check(facts, limits):
     found = []
     for one in facts.services:
         name = _short(one.name)
+        if not F.is_known(one.active):
+            found.append(finding("GH-SVC-UNREAD", Subject("part", name=name), one.active.detail or one.active.reason))
+            continue
         if one.active in _UP:
             continue
         if name == _MANAGER and _judged(one) and _has_switches(facts):

@@ -11,12 +11,14 @@ since the last one. Until then it is a note.
 - Fully used, no reason given, and the clock below `clock_percent` of the highest that is allowed: `GH-CLOCK-LOW`, a
   warning.
 
-Unknown: the reasons could not be read. With MIG there is no utilisation: then half of the power limit is "works".
+Unknown: the reasons, the driver's counters, or what says whether the GPU works could not be read. With MIG there is no
+utilisation: then half of the power limit is "works".
 """
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks._shared import (
+    asked,
     finding,
     gpus_unread,
     growth,
@@ -54,13 +56,22 @@ def check(facts, limits):
     """Findings about clocks that are held down. limits: see LIMITS."""
     found = []
     for gpu in usable(facts):
-        fields = missing(gpu, "clock_reasons")
+        fields = missing(gpu, "clock_reasons", *asked(gpu, "reason_samples", "violations"), *_of_work(gpu, limits))
         if fields:
             found.append(unread(gpu, fields))
         for kind in _KINDS:
             found += _held_down(facts, gpu, kind, limits)
         found += _slow(facts, gpu, limits)
     return found + gpus_unread(facts)
+
+
+def _of_work(gpu, limits):
+    """Fields that say whether the GPU works, and when it is fully used, how fast."""
+    if not F.is_known(gpu.utilization):
+        return ("utilization", "power", "power_limit")
+    if gpu.utilization < limits["clock_utilization"]:
+        return ()
+    return ("clock_sm", *asked(gpu, "clock_sm_max", "clock_app"))
 
 
 def _held_down(facts, gpu, kind, limits):

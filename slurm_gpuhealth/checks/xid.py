@@ -7,13 +7,14 @@
   against its program, and counts for none of them; where many jobs show it on all GPUs, the GPU must stand out among
   them; 43 and 45 only follow from other things and never count.
 - 154 by the number at its end: from 1 on the driver asks for a reset, a reboot or the like; back at 0, what it asked
-  for was done, and what stood before it on that GPU is over. 45 that names an earlier Xid belongs to that one.
+  for was done, and what stood before it on that GPU is over, except that it fell off the bus. 45 that names an
+  earlier Xid belongs to that one.
 - 144 to 150 (NVLink 5) by the registers on the line and the driver's branch; a line that says Nonfatal drains nothing.
 - Off the bus without any Xid: `GH-BUS-OFF`; the driver could not initialise a GPU: `GH-RM-INIT`; it says itself that
   the GPU likely needs a reset: `GH-GPU-STUCK`; its memory driver stopped for good: `GH-UVM-FATAL`; a function of the
   GPU does not wake up: `GH-PCI-POWER`, a warning.
 - A Xid number that nobody knows is a warning. What was logged before the driver was last loaded, or in an earlier
-  boot, is over.
+  boot, is over; what the driver could not take over while it was loaded is not, though its lines come first.
 - A client of another driver version is a note: any user's container can be one; NVML itself tells gpu_usable.
 
 The site's `xid:` table changes what is done about a number.
@@ -35,6 +36,8 @@ _EVENT_CODES = {"gpu_fell_off": "GH-BUS-OFF", "rm_init_failed": "GH-RM-INIT", "g
                 "gpu_needs_reset": "GH-GPU-STUCK", "pci_power_refused": "GH-PCI-POWER"}
 # An answer of the driver cannot make these over: the GPU was not there to be asked.
 _NOT_CLEARED = (79, 167)
+# What a reset makes over, beside the numbers.
+_CLEARED = ("xid", "gpu_needs_reset")
 
 
 def check(facts, limits):
@@ -89,7 +92,8 @@ def _not_cleared(events):
     if not marks:
         return events
     return [event for event in events
-            if event.last is None or event.last > max(marks) or event.kind != "xid" or event.code in _NOT_CLEARED]
+            if event.last is None or event.last > max(marks) or event.kind not in _CLEARED
+            or event.code in _NOT_CLEARED]
 
 
 def _judge(facts, subject, event, limits):
@@ -130,6 +134,7 @@ def _driver_line(facts, subject, event):
     severity, do = judge.of_kind(event.kind, event.data)
     if event.kind == "gpu_probe_failed":
         severity = _of_probe(facts, event)
+        do = "reboot" if severity == FATAL else "none"
     data = event.data or {}
     seen = data["reason"] if code == "GH-RM-INIT" and isinstance(data.get("reason"), str) else ""
     job = catalogue.lookup(code).job_action if severity == FATAL else "none"

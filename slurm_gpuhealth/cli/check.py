@@ -27,13 +27,20 @@ exit codes: 0 ok, 1 warning, 2 fatal finding, 3 could not look
 _PIPE_WIDTH = 120       # where there is no terminal
 
 
+def job_id(text):
+    """A job's number as Slurm prints it: int() would take 7_3 for 73."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
 def add_parser(subparsers):
     """The parser of this command."""
     parser = subparsers.add_parser("check", help="run the checks now and change nothing", epilog=EPILOG,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--phase", choices=model.PHASES, default=model.MANUAL,
                         help="run the checks of this hook (default: all)")
-    parser.add_argument("--job", type=int, metavar="ID",
+    parser.add_argument("--job", type=job_id, metavar="ID",
                         help="against the baseline that this job's prolog saved (implies --phase epilog)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--nagios", action="store_true", help="print one line for a monitoring system")

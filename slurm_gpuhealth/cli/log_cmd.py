@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import gzip
+import io
 import itertools
 import json
 import sys
 import time
+import zlib
 
 from slurm_gpuhealth import catalogue
 from slurm_gpuhealth.catalogue import judge as catalogue_judge
-from slurm_gpuhealth.errors import DataError, NotFoundError
+from slurm_gpuhealth.errors import EXIT_UNKNOWN, DataError, NotFoundError
 from slurm_gpuhealth.parse import journal_text, kmsg, log_lines, xid
 
 EPILOG = """\
@@ -23,9 +27,20 @@ one JSON object a line: v, kind, code, bdf, severity, action, line, time, last, 
 time is null where the log does not say date and zone; then "stamp" (as printed) and "monotonic" (seconds since
 boot) are what there is. Lines of one burst (same kind, code and GPU, at most 3 minutes apart) are one event.
 Text that a program wrote, not the kernel, has "injected": true in its data, and is a note whatever it says.
+A line of the driver behind a stamp that is not known has "stamp_unread": true.
+Compressed with gzip, UTF-8 or UTF-16: all are read. What is no log: one line on standard error, exit status 3.
 """
 
 _BLOCK = 1 << 18
+_MAGIC = ((b"\xfd7zXZ", "compressed with xz"), (b"BZh", "compressed with bzip2"), (b"\x28\xb5\x2f\xfd",
+          "compressed with zstd"), (b"PK\x03\x04", "a zip archive"), (b"\x7fELF", "a program"),
+          (b"LPKSHHRH", "a journal file (journalctl --file prints it)"))
+_BINARY = bytes(code for code in range(32) if code not in b"\t\n\r\x0b\x0c\x1b\x1e") + b"\x7f"
+
+
+class _NoLog(Exception):
+    """What was given is no log; says what it is."""
+
 
 def add_parser(subparsers):
     """The parser of this command."""
@@ -55,32 +70,82 @@ def _boot_time(text):
 
 
 def run(args, out):
-    """Print the events of a log; 0 also when there are none."""
-    if args.file == "-":
-        events = read(sys.stdin.buffer, args.boot_time)
-    else:
-        try:
-            with open(args.file, "rb") as stream:
-                events = read(stream, args.boot_time)
-        except FileNotFoundError:
-            raise NotFoundError("no such file: %s" % args.file) from None
-        except OSError as exc:
-            raise DataError("cannot read %s: %s" % (args.file, exc.strerror)) from exc
+    """Print the events of a log; 0 also when there are none, 3 when it is no text."""
+    try:
+        if args.file == "-":
+            events = read(sys.stdin.buffer, args.boot_time, _say)
+        else:
+            try:
+                with open(args.file, "rb") as stream:
+                    events = read(stream, args.boot_time, _say)
+            except FileNotFoundError:
+                raise NotFoundError("no such file: %s" % args.file) from None
+            except OSError as exc:
+                raise DataError("cannot read %s: %s" % (args.file, exc.strerror or exc)) from exc
+    except _NoLog as exc:
+        _say("%s is no log: %s" % ("standard input" if args.file == "-" else kmsg.clean(args.file), exc))
+        return EXIT_UNKNOWN
     for event in events:
         print(json.dumps(event), file=out)
     return 0
 
 
-def read(stream, boot_time=None):
-    """The events of a binary stream, as the dicts that are printed. boot_time: wall time of the machine's boot."""
+def _say(text):
+    print("gpuhealth log parse: " + text, file=sys.stderr)
+
+
+def read(stream, boot_time=None, say=None):
+    """The events of a binary stream, as the dicts that are printed.
+
+    boot_time: wall time of the machine's boot. say: called with what a person should know beside them; without it
+    anything is taken for text.
+    """
     log = _Log(boot_time)
+    try:
+        _take(_text(stream), log, say is not None)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+        if say is None:
+            raise DataError("compressed data: %s" % exc) from exc
+        say("the compressed log is damaged, its rest was not read: %s" % exc)
+    if log.dropped and say is not None:
+        say("%d more lines belong to events that are not shown: there are too many" % log.dropped)
+    return log.described()
+
+
+def _text(stream):
+    """`stream` as bytes in UTF-8: unpacked, and without the mark that some editors put in front."""
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(stream)
+    if stream.peek(4)[:3] == b"\x1f\x8b\x08":
+        stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))
+    head = stream.peek(4)[:3]
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return codecs.EncodedFile(stream, "utf-8", "utf-16", "replace")
+    if head == codecs.BOM_UTF8:
+        stream.read(3)
+    return stream
+
+
+def _refuse(first):
+    """Raise _NoLog for what is no text. A log may hold some zeros, where a machine lost its power."""
+    for magic, what in _MAGIC:
+        if first.startswith(magic):
+            raise _NoLog(what)
+    if len(first) - len(first.translate(None, _BINARY)) > len(first) * 0.3:
+        raise _NoLog("binary data")
+
+
+def _take(stream, log, only_text):
+    """Put the events of a stream into `log`."""
     first = stream.read(_BLOCK)
+    if only_text:
+        _refuse(first)
     form = journal_text.form_of(first)
     if form:
         lines = itertools.chain(_lines_of(first, stream), stream)
         for found in journal_text.entries(lines, form):
             log.take(*log_lines.read(found))
-        return log.described()
+        return
     rest = b""
     data = first
     while True:
@@ -93,7 +158,7 @@ def read(stream, boot_time=None):
                 if not log.once_more(line):
                     log.take(*log_lines.parse_line(line))
         if not data:
-            return log.described()
+            return
         data = stream.read(_BLOCK)
 
 
@@ -140,6 +205,11 @@ class _Log:
         except ValueError:
             return False
         return self._bursts.again(event, when)
+
+    @property
+    def dropped(self):
+        """Lines of events that there was no place for."""
+        return self._bursts.dropped
 
     def described(self):
         """The events as they are printed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -40,6 +41,7 @@ COMMANDS = {
 }
 
 EXIT_BUG = 70
+EXIT_OUTPUT = 74         # EX_IOERR of sysexits.h
 EXIT_INTERRUPTED = 130
 # What a shell shows for a process that SIGPIPE ended.
 EXIT_PIPE = 141
@@ -145,6 +147,8 @@ def dispatch(arguments, out):
 def main(argv=None, out=None):
     """Run one command line; returns the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:      # it was closed before we were started
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     out = sys.stdout if out is None else out
     try:
         code = dispatch(arguments, out)
@@ -162,6 +166,15 @@ def main(argv=None, out=None):
         # The reader (head, less) has gone. The stream must not be flushed again at the interpreter's end.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return EXIT_PIPE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF) or error.filename is not None:
+            traceback.print_exc()
+            print("gpuhealth: internal error (see above)", file=sys.stderr)
+            return EXIT_BUG
+        # /dev/full, a full disk behind a redirection: ours to say, not ours to mend.
+        print("gpuhealth: cannot write the output: %s" % error.strerror, file=sys.stderr)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return EXIT_OUTPUT
     except Exception:
         # A bug of ours. Python's own exit code for it is 1, which would read as "warning" to a monitor.
         traceback.print_exc()

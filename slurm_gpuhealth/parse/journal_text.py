@@ -9,7 +9,7 @@ import re
 
 from slurm_gpuhealth.parse import log_lines
 
-_VERBOSE = re.compile(rb"\S[^\n]{0,120}\[s=[0-9a-f]{8,40};")
+_VERBOSE = re.compile(rb"\S[^\n]{0,120}\[s=[0-9a-f]{1,40};")
 _FIELD = re.compile(r" *([A-Z_][A-Z0-9_]{0,63})=(.*)", re.ASCII | re.DOTALL)
 _LIMIT = 1 << 20        # bytes of one entry
 
@@ -24,7 +24,8 @@ def form_of(beginning):
     if _VERBOSE.match(text):
         return "verbose"
     first, _, rest = text.partition(b"\n")
-    if first.strip() in (b"{", b"[") or first.strip() == b"" and rest[:1] == b"{":
+    begins = first.strip() in (b"{", b"[") or first[:1] == b"{" and first.rstrip().endswith((b"[", b"{"))
+    if begins or first.strip() == b"" and rest[:1] == b"{":
         return "pretty"
     return ""
 
@@ -101,7 +102,7 @@ def _pretty(lines):
             gathered, size = [], 0
             line = line[line.index("{"):]
         if size < _LIMIT:
-            gathered.append(line)
+            gathered.append("}" if line.startswith("}") else line)     # behind it the frame may end too
             size += len(line)
         if line.startswith("}"):
             yield from _object(gathered)

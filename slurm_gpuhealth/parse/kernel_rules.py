@@ -26,6 +26,8 @@ _DEVICE = r"\((?:device )?(?P<device>[^)\s]{1,64})[^)]{0,40}\)"
 _FULL = r".*\berror -?(?:28|122)\b"                   # ENOSPC, EDQUOT: a full disk is no broken one
 _ENDS = r"(?=[\s,.!-]|$)"
 
+_PLACE = r"\(\w{1,64}\.[ch]:\d{1,6}:\w{1,64}\(\)\) "    # of a line of Lustre's code
+
 _EXT, _DISKS = "EXT4|EXT3|EXT2", "blk_|prin|end_|I/O |crit|reco|time|devi|prot|tran|medi|targ"
 
 PCIE = (
@@ -59,7 +61,8 @@ STORAGE = (
     (_EXT, "emounting filesystem read-only", "fs_readonly", _FS + r" " + _DEVICE + r":.*[Rr]emounting filesystem"
      " read-only", None),
     (_EXT, "rror", "fs_error", _FS + r" (?:error|critical|warning) " + _DEVICE + _FULL, {"full": True}),
-    (_EXT, "irectory index full", "fs_error", _FS + r" warning " + _DEVICE, {"full": True}),
+    (_EXT, " index full", "fs_error", _FS + r" warning " + _DEVICE + r".*[Dd]irectory (?:\(ino: \d{1,20}\) )?"
+     "index full", {"full": True}),
     (_EXT, "", "fs_error", _FS + r" (?:error|critical) " + _DEVICE, None),
     (_EXT, "from previous mount", "fs_error", _FS + r" warning " + _DEVICE, {"history": True}),
     (_EXT, "", "fs_error", _FS + r" warning " + _DEVICE + r".*(?:error|[Cc]orrupt|[Ee]rror|[Ii]nvalid|bad )", None),
@@ -85,6 +88,8 @@ STORAGE = (
     ("BTRF", "", "fs_error", r"(?P<fs>BTRFS)(?: (?:error|critical|warning))?:? (?:error )?" + _DEVICE
      + r".*(?:errno|error|errs:|corrupt|csum failed|failed|aborted)", None),
     ("BTRF", "aborted", "fs_error", r"(?P<fs>BTRFS): Transaction aborted \(error -(?!28|122)\d{1,9}\)", None),
+    ("FAT-", "not properly unmounted", "fs_error", r"(?P<fs>FAT)-fs " + _DEVICE + r": .{0,20}not properly "
+     r"unmounted", {"history": True}),
     ("F2FS|bcac|FAT-|GFS2", "read", "fs_readonly", r"(?:(?P<fs>F2FS|bcachefs|FAT|GFS2)(?:-fs)? ?)"
      + _DEVICE + r".*(?:set|go|going|remounting filesystem|emergency) read.?only", None),
     ("F2FS|bcac|FAT-|GFS2", "", "fs_error", r"(?P<fs>F2FS|bcachefs|FAT|GFS2)(?:-fs)? ?:?(?: error)? ?"
@@ -119,8 +124,8 @@ STORAGE = (
     ("Lust", "@@@", "lustre_lost", r"Lustre(?:Error)?: .*?@@@ (?:Request .{0,160}?has|network error|"
      r"timeout)[^\[]{0,60}?"
      r"(?:due to network error|timed out|network error|timeout)(?:.{0,200}->(?P<target>[\w.-]{1,64}))?", None),
-    ("Lust", "LBUG", "lustre_bug", r"Lustre(?:Error)?: .*\bLBUG\b", None),
-    ("Lust", "ASSERTION", "lustre_bug", r"Lustre(?:Error)?: .*ASSERTION ?\(", None),
+    ("Lust", "LBUG", "lustre_bug", r"Lustre(?:Error)?: .*" + _PLACE + r"LBUG\b", None),
+    ("Lust", "ASSERTION", "lustre_bug", r"Lustre(?:Error)?: .*" + _PLACE + r"ASSERTION ?\(", None),
     ("LNet", "", "lustre_lost", r"LNet(?:Error)?: .*(?:Timed out (?:tx|rx|RDMA)|network error|RDMA timed out|"
      r"(?:ADDR|ROUTE) ERROR|UNREACHABLE|local interface .* down)", None),
     ("beeg", "", "beegfs_lost", r"beegfs: .*(?:Communication error|[Rr]eceive timeout|Connect failed|Retrying"
@@ -194,10 +199,10 @@ MEMORY = (
      {"detail": True}),
     ("EDAC", "", "edac_corrected", r"EDAC \w{0,16} ?MC\d{1,3}: (?:(?P<count>\d{1,9}) CE .{0,200}?on "
      r"(?P<where>\S{1,64})|CE "
-     r"(?:page|row|ERROR|-)|internal CE)", None),
+     r"(?:page 0x|row \d|ERROR|- no information)|internal CE)", None),
     ("EDAC", "", "edac_uncorrected", r"EDAC \w{0,16} ?MC\d{1,3}: (?:(?P<count>\d{1,9}) UE .{0,200}?on "
      r"(?P<where>\S{1,64})|"
-     r"UE (?:page|row|ERROR|-)|internal UE)", None),
+     r"UE (?:page 0x|row \d|ERROR|- no information)|internal UE)", None),
     ("EDAC", "", "edac_corrected", r"EDAC DEVICE\d{1,3}: CE: (?P<where>.{1,60}?) instance", None),
     ("EDAC", "", "edac_uncorrected", r"EDAC DEVICE\d{1,3}: UE: (?P<where>.{1,60}?) instance", None),
     ("Memo|MCE ", "emory", "memory_failure", r"(?:Memory failure:|MCE) (?P<page>0x[0-9a-f]{1,16}): (?:Killing "
@@ -207,7 +212,7 @@ MEMORY = (
      r"CPU(?P<cpu>\d{1,5}): (?P<what>Core|Package) temperature (?:is )?above threshold", None),
     ("mce:|CPU0|CPU1|CPU2|CPU3|CPU4|CPU5|CPU6|CPU7|CPU8|CPU9", "speed normal", "cpu_thermal_ok", r"(?:mce: )?"
      r"CPU(?P<cpu>\d{1,5}): (?P<what>Core|Package) temperature/speed normal", None),
-    ("NMI:", "NMI: ", "nmi", r"NMI: (?P<what>PCI system error \(SERR\)|IOCK error)", None),
+    ("NMI:", "NMI: ", "nmi", r"NMI: (?P<what>PCI system error \(SERR\)|IOCK error)(?: for | \()", None),
 )
 
 KERNEL = (
@@ -236,10 +241,9 @@ KERNEL = (
      r"?stalls?)",
      None),
     ("Kern", "", "kernel_panic", r"Kernel panic - not syncing: ?(?P<what>.{0,100})", None),
-    ("BUG:|Unab|Oops|gene|kern|Inte|divi|inva", "", "kernel_oops", r"(?P<what>BUG: unable to handle|BUG: kernel NULL "
-     r"pointer|"
-     r"Unable to handle kernel|Oops(?=: )|general protection fault(?=[:,])|kernel BUG at|Internal error(?=: )|"
-     r"divide error(?=: )|invalid opcode(?=: ))", None),
+    ("BUG:|Unab|Oops|gene|kern|Inte|divi|inva", "", "kernel_oops", r"(?:(?P<what>BUG: unable to handle|BUG: kernel "
+     r"NULL pointer|Unable to handle kernel|general protection fault)(?=[ :,])|(?P<what2>Oops|Internal error|"
+     r"divide error|invalid opcode): .{0,200}\[#\d{1,9}\](?: |$)|(?P<what3>kernel BUG at) \S{1,200}:\d{1,6}!)", None),
 )
 
 NETWORK = (

@@ -25,10 +25,12 @@ _ANY_STAMP = (r"(?=\[ *\d{1,12}\.\d|\[[A-Z][a-z]{2} |<\d|"
 
 # How lines begin, each with what follows it. In this order; a line may have several.
 _STAMPS = (
-    ("dmesg", r"\[ *\d{1,12}\.\d{1,9}(?: < *\d{1,12}\.\d{1,9}>)?\] *"),
+    ("dmesg", r"\[ *\d{1,12}\.\d{1,9}(?: < *\d{1,12}\.\d{1,9}>)? ?\] *"),
     ("caller", r"\[ *[TC]\d{1,10}\] *"),
     ("delta", r"\[ *(?:< *)?\+? *\d{1,12}\.\d{1,9}>?\] *"),
     ("ctime", r"\[\w{2,5}\.? \w{3,6}\.? [ \d]?\d \d\d:\d\d:\d\d (?:[A-Z]{2,5} )?\d{4}(?: < *\d{1,12}\.\d{1,9}>)?\] *"),
+    ("ctime2", r"\[\w{2,5}\.? \d{1,2}\.? \w{3,6}\.? \d\d:\d\d:\d\d \d{4}\] *"),
+    ("slashes", r"(?:\d{4}/\d\d/\d\d|\d\d/\d\d/\d{2,4}) \d\d:\d\d:\d\d(?:[.,]\d{1,9})? "),
     ("reltime", r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] *"),
     ("iso", r"\[?(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
             r"(?:Z| ?[+-]\d\d:?\d\d| [A-Z]{3,4})?(?:\] *| +|: )"),
@@ -149,13 +151,54 @@ def _json_key(line, text):
 
 
 def parse_line(line):
-    """(LogLine, parsed) of one line; parsed as of kernel_kinds.parse, or None when it is of no interest."""
+    """(LogLine, parsed) of one line; parsed as of kernel_kinds.parse, or None when it is of no interest.
+
+    For people who look at a log: a line of the driver about a GPU that stands behind something that is no known stamp
+    is given too, with form "unknown" and data["stamp_unread"]. The hooks' reader uses split and kernel_kinds.parse.
+    """
     if "XID" in line[:1000]:
         found, parsed = _from_bmc(line[:1000])
         if parsed is not None:
             return found, parsed
     found = split(line)
-    return found, read(found)[1]
+    parsed = read(found)[1]
+    if parsed is None and ("Xid (" in found.text or "SXid" in found.text or "fallen off the bus" in found.text):
+        return _behind_unknown(found)
+    return found, parsed
+
+
+# Lines about GPUs, wherever they stand; some tools print the module's name instead of NVRM.
+_ANYWHERE = re.compile(r"(?:NVRM: {1,3}|nvidia: )(?=Xid \((?:PCI:)?[0-9a-fA-F]{1,8}:|"
+                       r"GPU [^\n]{0,60}fallen off the bus)|"
+                       r"(?=nvidia-nvswitch\d{1,4}: SXid)", re.ASCII)
+# What may stand before them and is no text of a program: stamps of all kinds, marks of quoting, a console's login.
+_NO_TEXT = re.compile(r"(?:(?:[^'\"=/\[\]]|\d/\d|\[[^'\"=/\[\]]{0,40}\]){0,120}\bkernel(?:\[\d{1,9}\])?: ?)?"
+                      r"(?:[>#|*\s]|\(XEN\)|\[[\d.,:;+ TCZ-]{1,40}\]|[\d.,:/+TZ-]{4,40} |[\w.-]{1,64} login: |"
+                      r"MESSAGE=)*|(?=[^'/]{0,200}=kernel\b)(?:[\w.@-]{1,40}=(?:[^\s'\"]{0,80}|\"[^'\"]{0,80}\") )*"
+                      r"(?:msg|message|MESSAGE)=\"?", re.ASCII)
+
+
+def _behind_unknown(found):
+    """(LogLine, parsed) of the driver's text within `found`; injected where it stands behind a program's text."""
+    text = found.text[:kernel_kinds.TEXT_LIMIT]
+    start = _ANYWHERE.search(text)
+    if start is None:
+        return found, None
+    about = ("" if start[0] == "" else "NVRM: ") + text[start.end():]
+    before = text[:start.start()]
+    if before.endswith(('="', "=\\\"")):
+        about = about.rstrip().rstrip('"\\}')
+    parsed = kernel_kinds.parse(about)
+    if parsed is None:
+        return found, None
+    parsed[5]["stamp_unread"] = True
+    trusted = _NO_TEXT.fullmatch(before) is not None and not (found.stamp and not found.tagged and before.strip())
+    if not trusted and (found.tagged or found.monotonic is not None):
+        return found, None      # nothing is unknown: the kernel's own text, in which a user's words stand
+    if found.facility or not trusted:
+        parsed[5]["injected"] = True
+        found = found._replace(facility=found.facility or 1)
+    return found._replace(text=about, form="unknown"), parsed
 
 
 def read(found):
@@ -204,7 +247,7 @@ def split(line):
             form = name
         if name == "dmesg":
             monotonic = float(printed[1:-1].strip(" ]").partition(" ")[0])
-        elif name in ("ctime", "iso", "journal", "unix"):
+        elif name in ("ctime", "ctime2", "slashes", "iso", "journal", "unix"):
             stamp = printed.strip("[]: ").partition(" <")[0]
         elif name in ("kernel", "rfc5424"):
             tagged = True

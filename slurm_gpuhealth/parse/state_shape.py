@@ -48,7 +48,7 @@ def dict_of(kind):
 
 
 def _numbers(value):
-    return number(value) or (type(value) is list and all(map(number, value)))
+    return number(value)
 
 
 def _file(value):
@@ -84,13 +84,16 @@ class Fields:
         return ""
 
 
-_CURSOR = maybe(Fields(boot_id=text, inode=count, dev=count, offset=count, fingerprint=count, seq=count, usec=count))
+_CURSOR = maybe(Fields(boot_id=text, inode=count, dev=count, offset=count, fingerprint=count, seq=count, usec=count,
+                       booted=number))
 _COUNTERS = dict_of(dict_of(_numbers))
+_EXPECTED = Fields(("gpus", "origin", "minors"), gpus=lambda value: count(value) or plain_dict(value), origin=text,
+                   minors=list_of(count))
 _SUBJECT = Fields(("kind",), kind=one_of("gpu", "gpus", "mount", "part", "node"), index=maybe(count),
                   uuid=text, bdf=text, name=text)
 _INCIDENT = Fields(("id", "code", "subject"), id=text, key=text, boot_id=text, code=text, subject=_SUBJECT,
                    opened=number, reason=text, evidence=text, drained=flag, jobs=list_of(text), closed=maybe(number),
-                   also=list_of(text))
+                   also=list_of(text), pending=flag)
 _ACK = Fields(("code",), code=text, subject=text, until=maybe(number), by=text)
 _JOB = Fields(("id",), id=count, uid=maybe(count), user=text, partition=text, nodes=list_of(text), batch_host=text,
               gpus=list_of(count), restart=count, comment=text, tries=count, declared=maybe(plain_dict))
@@ -99,11 +102,13 @@ _JOB = Fields(("id",), id=count, uid=maybe(count), user=text, partition=text, no
 SHAPES = {
     "node.json": Fields(
         clean_rounds=count, pruned=number, said=dict_of(number), sent_back=dict_of(count), rounds=dict_of(count),
+        rounds_boot=text,
         cursor=_CURSOR, counters=_COUNTERS, time=maybe(number), boot_id=text, driver=text, persistence=maybe(number),
         gpus=list_of(Fields(no_other=True, index=count, uuid=text, bdf=text, minor=maybe(count), serial=text)),
-        xids=dict_of(list_of(_number_and_time)), streaks=dict_of(_number_and_time), first_seen=dict_of(number),
+        xids=dict_of(list_of(_number_and_time)), streaks=dict_of(_number_and_time), streaks_time=number,
+        streaks_boot=text, first_seen=dict_of(number),
         links=dict_of(dict_of(_numbers)),
-        expected=Fields(("asked", "files", "expected"), asked=plain_dict, files=list_of(_file), expected=plain_dict)),
+        expected=Fields(("asked", "files", "expected"), asked=plain_dict, files=list_of(_file), expected=_EXPECTED)),
     "incidents.json": Fields(incidents=list_of(_INCIDENT), acks=list_of(_ACK)),
     "left.json": Fields(boot_id=text, left=dict_of(list_of(Fields(
         ("pid", "ticks"), pid=count, ticks=count, since=number)))),

@@ -13,12 +13,13 @@ from slurm_gpuhealth.parse import bdf
 
 _TASK_COMM_LEN = 16     # linux/sched.h: a process name is at most 15 bytes
 _MESSAGE_LIMIT = 200
+_LINK_LIMIT = 1000      # characters of a message that link and registers are looked for in
 
 _patterns: dict = {}
 
 _SOURCES = {
     # The code may be the last thing on the line, or be followed by anything.
-    "xid": r"NVRM: Xid \(([^()]{0,80})\): ?(\d{1,6})(?=(,|\s*$)|\D)",
+    "xid": r"NVRM: {1,3}Xid \(([^()]{0,80})\): ?(\d{1,6})(?=(,|\s*$)|\D)",
     "pid": r"\s*pid='?(<unknown>|\d+)'?(?:, |$)",
     # How messages begin, to find the end of a process name that holds ", " itself.
     "opening": r", (?=Ch |Ch$|ch[ia]|Timeout |GPU |errorString|MMU |Row Remap|Contained|Uncontained|An uncorr|NVLink"
@@ -28,7 +29,8 @@ _SOURCES = {
     "recovery": r"from 0x([0-9a-fA-F]{1,8})\b.{0,100}?\bto 0x([0-9a-fA-F]{1,8})\b",
     "link": r"\b[Ll]ink (-?\d+)",
     # "<unit> <Fatal|Nonfatal> XC<n> i<injected> Link <n> (<registers>)", the register words maybe cut.
-    "nvlink5": r"(?:(\w{1,32}) +)?\b(Fatal|Non-?fatal)\b(?: +XC(\d))?(?: +i(\d{1,3}))?",
+    # A process may be named like a part of it, but 15 bytes cannot hold it up to the link's word.
+    "nvlink5": r"(?:(\w{1,32}) +)?\b(Fatal|Non-?fatal)\b(?: +XC(\d))?(?: +i(\d{1,3}))?( +Link\b)?",
     "registers": r"\((0x[0-9a-fA-F]{1,8}(?:[ ,]+0x[0-9a-fA-F]{1,8})*)",
     "sxid": r"nvidia-nvswitch(\d{1,4}): SXid(?: \(([^()]{0,40})\))?: ?(\d{1,6})(?=\D|$)[,: ]*([^\n]*)",
     "nvswitch": r"nvidia-nvswitch(\d{1,4}): (?!SXid)(.{0,120}(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Tt]imed out|not respond)"
@@ -39,7 +41,8 @@ _SOURCES = {
                r"(?:\(\d+\))? failed)(.{0,200})",
     "minor": r"(?:device minor number|bearing minor number|rm_init_adapter\() ?(\d{1,9})",
     "cannot_start": r"NVRM: GPU (?:at )?(?:PCI:)?([0-9A-Fa-f:.]{2,20}?): (?:GPU does not have the necessary (power) "
-                    r"cables|Failed to enable (MSI-X|MSI)\b)",
+                    r"cables|No (interrupts) of any type are available)",
+    "hint": r"NVRM: GPU (?:at )?(?:PCI:)?([0-9A-Fa-f:.]{2,20}?): Failed to enable (MSI-X|MSI)\b",
     "bar": r"NVRM: BAR(\d) is \d{1,9}M @ 0x[0-9a-fA-F]{1,16} \(PCI:([0-9A-Fa-f:.]{2,20})\)",
     "needs_reset": r"NVRM: Rate limiting GSP RPC error prints for GPU at (?:PCI:)?([0-9A-Fa-f:.]{2,20}) ",
     "uvm_fatal": r"NVRM: .{0,60}uvm encountered global fatal error 0x([0-9a-fA-F]{1,8})",
@@ -68,12 +71,13 @@ def parse(text):
 
     Returns (kind, code, bdf, pid, process, data) or None. kind: "xid", "sxid", "gpu_fell_off", "rm_init_failed",
     "gpu_needs_reset", "uvm_fatal", "nvml_version_mismatch", "driver_load", "no_gpu_found", "nvswitch_error", or
-    "gpu_probe" for the beginning of a block whose next lines say what is wrong. pid: int or None. data: dict, maybe
+    "gpu_probe" for the beginning of a block whose next lines say what is wrong, and for what may be the reason of a
+    failure that follows. pid: int or None. data: dict, maybe
     empty; data["detail"] is True for a line that only continues the event before it.
     """
     # Only at the start: a process may be named "NVRM: Xid (): 8", and other lines print names of processes.
     if text.startswith("NVRM: "):
-        if text.startswith("NVRM: Xid ("):
+        if text.startswith(("NVRM: Xid (", "NVRM:  Xid (")):
             return _xid(text)
         for needle, reader in _OF_DRIVER:
             if needle in text:
@@ -101,7 +105,8 @@ def _xid(text):
         for key, number in _pattern("mig").findall(where):
             data["gpu_instance" if key == "GPU-I" else "compute_instance"] = int(number[:9])
     pid, process, message = _who(rest)
-    _message_data(code, message, data)
+    # So much of what looks like the message may still be the name of the process, cut at a ", " of its own.
+    _message_data(code, message, data, max(0, _TASK_COMM_LEN - 1 - len(process) - 2) if process else 0)
     return ("xid", code, address, pid, process, data)
 
 
@@ -136,7 +141,7 @@ def _who(rest):
     return pid, process, rest
 
 
-def _message_data(code, message, data):
+def _message_data(code, message, data, spare):
     if message:
         data["message"] = message[:_MESSAGE_LIMIT]
     if "aused by previous Xid" in message:
@@ -145,22 +150,31 @@ def _message_data(code, message, data):
             data["caused_by"] = int(found[1][:6])
     if code == 154:
         # The words were renamed in the 610 driver; the numbers were not.
-        found = _pattern("recovery").search(message)
+        found = _pattern("recovery").search(message, max(0, message.rfind("from 0x")))
         if found is not None:
             data["from"], data["to"] = int(found[1], 16), int(found[2], 16)
     elif code == 74 or code in _SAYS_FATAL:
-        _link_data(code, message, data)
+        _link_data(code, message[:_LINK_LIMIT], data, spare)
 
 
-def _link_data(code, message, data):
-    found = _pattern("link").search(message)
+def _last(name, message, spare):
+    """The last match that is not within the first `spare` characters, or None: a user may have chosen those."""
+    found = None
+    for match in _pattern(name).finditer(message):
+        if match.end() > spare:
+            found = match
+    return found
+
+
+def _link_data(code, message, data, spare):
+    found = _last("link", message, spare)
     if found is not None:
         data["link"] = int(found[1][:4])
-    found = _pattern("registers").search(message)
+    found = _last("registers", message, spare)
     if found is not None:
         data["registers"] = [int(word, 16) for word in found[1].replace(",", " ").split()][:16]
     if code in _SAYS_FATAL:
-        found = _pattern("nvlink5").search(message)
+        found = _last("nvlink5", message, spare)
         if found is not None:
             data["fatal"] = found[2] == "Fatal"
             for name, value in (("unit", found[1]), ("xc", found[3]), ("injected_error", found[4])):
@@ -203,7 +217,7 @@ def _fell_off(text):
         return ("gpu_fell_off", None, bdf.normalise(found[1]), None, "", {"at_probe": True})
     if text.startswith("NVRM: fallen off the bus"):
         return ("gpu_fell_off", None, "", None, "", {"at_probe": True, "pending": True})
-    if "has fallen off the bus" in text:
+    if "has fallen off the bus" in text and not text.startswith("NVRM: Xid"):
         return ("gpu_fell_off", None, "", None, "", {})
     return None
 
@@ -231,8 +245,15 @@ def _cannot_start(text):
     found = _pattern("cannot_start").match(text)
     if found is None:
         return None
-    reason = "no power cables" if found[2] else found[3]
+    reason = "no power cables" if found[2] else "no interrupts"
     return ("rm_init_failed", None, bdf.normalise(found[1]), None, "", {"reason": reason})
+
+
+def _hint(text):
+    """Without MSI the driver takes the wired interrupts: no failure by itself (nv-msi.c), but maybe the reason of one
+    that follows."""
+    found = _pattern("hint").match(text)
+    return found and ("gpu_probe", None, bdf.normalise(found[1]), None, "", {"reason": "no " + found[2]})
 
 
 def _bar(text):
@@ -273,7 +294,8 @@ def _load(text):
 
 
 def _no_gpu(text):
-    if text.startswith(("NVRM: No NVIDIA GPU found", "NVRM: No NVIDIA graphics adapter", "NVRM: None of the NVIDIA")):
+    if text.startswith(("NVRM: No NVIDIA GPU found", "NVRM: No NVIDIA devices probed",
+                        "NVRM: No NVIDIA graphics adapter", "NVRM: None of the NVIDIA")):
         return ("no_gpu_found", None, "", None, "", {})
     return None
 
@@ -281,11 +303,12 @@ def _no_gpu(text):
 # (substring, reader) of the driver's lines that are no Xid.
 _OF_DRIVER = (
     ("fallen off the bus", _fell_off), ("The NVIDIA GPU ", _probe_block), ("dapter failed", _rm_init),
-    ("rm_init_adapter(", _rm_init), ("necessary power cables", _cannot_start), ("Failed to enable MSI", _cannot_start),
+    ("rm_init_adapter(", _rm_init), ("necessary power cables", _cannot_start), ("Failed to enable MSI", _hint),
+    ("No interrupts of", _cannot_start),
     ("NVRM: BAR", _bar), ("likely needs to be reset", _needs_reset), ("global fatal error", _uvm_fatal),
     ("API mismatch", _mismatch), (" version ", _mismatch), ("loading NVIDIA", _load), ("NVRM: No", _no_gpu))
 
 # How the driver's lines that say something go on behind "NVRM: "; of any other only this substring is of interest.
-WORDS = frozenset(("Xid", "GPU", "The", "fal", "RmI", "rm_", "BAR", "Rat", "nvG", "uvm", "API", "has", "the", "thi",
-                   "loa", "No ", "Non"))
+WORDS = frozenset(("Xid", " Xi", "GPU", "The", "fal", "RmI", "rm_", "BAR", "Rat", "nvG", "uvm", "API", "has", "the",
+                   "thi", "loa", "No ", "Non"))
 ELSE = "fallen off the bus"

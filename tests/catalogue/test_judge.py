@@ -95,11 +95,12 @@ def test_nvlink5_injected_is_none():
     (63, "hopper", "570.86", ("note", "note", "none")), (63, "pre-ampere", "535.1", ("note", "warning", "reboot")),
     (64, "ampere", "570.86", ("drain", "fatal", "reset")), (64, "pre-ampere", "535.1", ("drain", "fatal", "reboot")),
     (95, "hopper", "570.86", ("drain", "fatal", "reset")), (95, "ampere", "570.86", ("drain", "fatal", "reboot")),
-    (109, "hopper", "550.90", ("note", "note", "reset")), (109, "hopper", "570.86", ("note", "note", "restart-app")),
-    (109, "", "", ("note", "note", "reset")), (48, "hopper", "", ("drain", "fatal", "reset")),
+    (109, "hopper", "550.90", ("note", "note", "restart-app")),
+    (109, "hopper", "570.86", ("note", "note", "restart-app")),
+    (109, "", "", ("note", "note", "restart-app")), (48, "hopper", "", ("drain", "fatal", "reset")),
     (171, "hopper", "", ("drain", "fatal", "reset")), (79, "pre-ampere", "470.1", ("drain", "fatal", "reboot"))])
 def test_what_differs_by_family_and_branch(number, family, driver, expected):
-    """Pages before Ampere, rows since; a driver that asks with 154 needs no reset for a context switch alone."""
+    """Pages before Ampere, rows since; a context switch that took too long alone needs no reset."""
     verdict = judge.of_xid(number, {}, family, driver)
     assert (verdict.action, verdict.severity, verdict.do) == expected
 
@@ -205,3 +206,22 @@ def test_like_and_companions_name_what_is_there():
         assert set(entry.get("with", ())) <= set(xids["xids"]), number
     assert all(row[3] == "" or row[3] in catalogue.CODES for row in kinds_table.KINDS.values())
     assert all(name in sxid_table.CLASSES for name, _ in sxid_table.SXIDS.values())
+
+
+@pytest.mark.parametrize("kind,number,data,expected", [
+    ("rm_init_failed", None, {}, ("fatal", "reboot")),
+    ("rm_init_failed", None, {"reason": "no power cables"}, ("fatal", "reboot")),
+    ("rm_init_failed", None, {"reason": "BAR1"}, ("fatal", "reboot")),
+    ("rm_init_failed", None, {"reason": "MSI"}, ("note", "none")),
+    ("rm_init_failed", None, {"reason": "MSI-X"}, ("note", "none")),
+    ("gpu_probe_failed", None, {}, ("warning", "none")),
+    ("nvml_version_mismatch", None, {}, ("warning", "none")),
+    ("xid", 159, {}, ("warning", "none")),
+    ("xid", 154, {"to": 8}, ("warning", "none")), ("xid", 154, {"to": 0xffffffff}, ("warning", "none")),
+    ("xid", 154, {"to": 1}, ("fatal", "reset")),
+    *[("xid", number, {}, ("note", "none")) for number in (4, 15, 17, 23, 24, 49, 50, 52, 53, 55, 87, 91)],
+])
+def test_what_is_asked_for_fits_how_bad_it_is(kind, number, data, expected):
+    """A line that is nobody's fault asks for nothing: what cannot be enabled and is not needed, a client's library, a
+    card of another vendor's age, a number that is a mere note."""
+    assert judge.action_of(kind, number, data) == expected

@@ -60,6 +60,27 @@ def test_code_and_gpu_fit_what_sinfo_shows(code):
     assert len(reason.write([gpu(code, 99)], "ab").split(" ")[0] + " gpu99") <= reason.SHOWN
 
 
+@pytest.mark.parametrize("code", [code for code, entry in CODES.items() if entry.subject == "gpu"] + ["GH-XID185"])
+@pytest.mark.parametrize("more", [0, 1, 9])
+def test_code_and_address_fit_what_sinfo_shows(code, more):
+    """So does the address of a GPU of which nobody knows the index, with the number of further faults."""
+    lost = Finding(code, FATAL, Subject("gpu", None, "", "0000:dc:00.0"))
+    text = reason.write([lost] + [mount(code, "/m%d" % n) for n in range(more)], "ab")
+    shown = " ".join(text.split(" ")[:2])
+    assert len(shown) <= reason.SHOWN and shown.startswith(code + " ~dc"), text
+    assert reason.parse(text)[1].startswith("~dc") and "0000:dc:00.0" in text
+
+
+@pytest.mark.parametrize("bdf,room,expected", [
+    ("0000:b3:00.0", 20, "~b3:00.0"), ("0000:b3:00.0", 7, "~b3:00"), ("0000:b3:00.0", 5, "~b3"),
+    ("0008:01:00.0", 20, "~8:01:00.0"), ("0019:01:00.0", 9, "~19:01:00"), ("0019:01:00.0", 6, "~19:01"),
+    ("00000000:b3:00.0", 20, "~b3:00.0"), ("", 20, "~"), ("GPU-1234-abcd-efgh", 20, "~-abcd-efgh"),
+])
+def test_short_forms_of_an_address(bdf, room, expected):
+    """The domain is left out where it is 0000, and kept where it tells GPUs apart."""
+    assert reason.subject_text(Subject("gpu", None, "", bdf), room) == expected
+
+
 def test_long_reason_is_cut_and_keeps_its_evidence():
     """Slurm's reason is bounded, the way to the evidence is not given up for words."""
     text = reason.write([gpu("GH-XID79", seen="x" * 500)], "a" * 32)
@@ -79,7 +100,7 @@ def test_hostile_text_is_disarmed():
 def test_gpu_without_index_is_named_by_its_address():
     """A GPU that cannot be mapped to Slurm's index still needs a name."""
     assert reason.write([Finding("GH-XID79", FATAL, Subject("gpu", None, "", "0000:3b:00.0"))]) == (
-        "GH-XID79 ~00:3b:00.0 0000:3b:00.0 fell off bus")
+        "GH-XID79 ~3b:00.0 0000:3b:00.0 fell off bus")
 
 
 @pytest.mark.parametrize("text, ours", [

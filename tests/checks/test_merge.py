@@ -3,6 +3,7 @@ import builders
 import pytest
 
 from slurm_gpuhealth import checks, render
+from slurm_gpuhealth.catalogue import judge, xid_table
 from slurm_gpuhealth.config_defaults import DEFAULTS
 
 XID79 = "NVRM: Xid (PCI:0000:5d:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -115,3 +116,92 @@ def test_merged_facts_survive_json():
     facts = builders.changed(builders.healthy_node(klog=builders.log(XID79)), {"gpus.3.error": LOST})
     again = F.from_plain(json.loads(json.dumps(F.to_plain(facts))))
     assert merged(again) == merged(facts)
+
+
+def log_of(*numbers):
+    return builders.log(*["NVRM: Xid (PCI:0000:5d:00): %d, pid=1, name=x, some message" % number for number in numbers],
+                        "NVRM: Xid (PCI:0000:5d:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset"
+                        " Required)")
+
+
+DRAINING = [number for number in sorted(xid_table.XIDS) if judge.of_xid(number, {}).action == "drain"]
+
+
+@pytest.mark.parametrize("nvml", [{"recovery_action": 1}, {"error": LOST}, {"error": dict(LOST, code=16)},
+                                  {"error": dict(LOST, code=999)}], ids=["action", "lost", "reset", "bad"])
+@pytest.mark.parametrize("number", DRAINING)
+def test_a_number_and_what_nvml_says_of_that_gpu_are_one_fault(number, nvml):
+    """Whatever the number: NVML shows its consequence. The number leads, as it says why."""
+    facts = builders.changed(builders.healthy_node(klog=log_of(number)),
+                             {"gpus.3." + name: value for name, value in nvml.items()})
+    found = [one for one in merged(facts) if one.severity == "fatal"]
+    assert brief(found) == [("GH-XID%d" % number, "gpu3", "fatal")]
+    if nvml.get("error") == LOST:
+        assert found[0].data["job_action"] == "requeue-now"     # a job on a lost GPU cannot go on
+
+
+def test_a_number_that_drains_nothing_is_no_face_of_a_lost_gpu():
+    """31 is the program's; the lost GPU stays a fault of its own, and the note a note."""
+    klog = builders.log("NVRM: Xid (PCI:0000:5d:00): 159, CHI Non-Data Error")
+    facts = builders.changed(builders.healthy_node(klog=klog), {"gpus.3.error": LOST})
+    assert brief(merged(facts)) == [("GH-GPU-LOST", "gpu3", "fatal"), ("GH-XID159", "gpu3", "warning")]
+
+
+def test_an_unknown_recovery_action_of_log_and_nvml_is_one_warning():
+    """154 and field 230 with a number that nobody knows agree: it warns."""
+    klog = builders.log("NVRM: Xid (PCI:0000:5d:00): 154, GPU recovery action changed from 0x0 (None) to 0x9 (New)")
+    facts = builders.changed(builders.healthy_node(klog=klog), {"gpus.3.recovery_action": 9})
+    assert [one.severity for one in merged(facts)] == ["warning"]
+
+
+HUNG = {"gpus": [], "gpu_count": {"unknown": "hung"}, "nvml": {"unknown": "hung"},
+        "sources": [{"name": "nvml", "outcome": "hung", "rounds": 1}]}
+
+
+@pytest.mark.parametrize("number", [79, 119, 120])
+def test_nvml_hangs_for_a_gpu_that_the_log_names(number):
+    """One finding, of the GPU; that NVML does not answer is in its words, and that all GPUs are hit in its data."""
+    facts = builders.changed(builders.healthy_node(klog=log_of(number)), HUNG)
+    found = merged(facts)
+    assert brief(found) == [("GH-XID%d" % number, "gpu3", "fatal")]
+    assert "NVML: no answer" in found[0].seen
+    assert found[0].data["node_wide"] == "let-finish"
+
+
+def test_nvml_hangs_beside_another_fault():
+    """A fault that makes nobody wait explains no hang."""
+    facts = builders.changed(builders.healthy_node(klog=log_of(64)), HUNG)
+    assert [code for code, _, _ in brief(merged(facts))] == ["GH-XID64", "GH-NVML-HANG"]
+
+
+def test_the_memory_driver_stops_for_a_gpu_that_is_gone():
+    """79 and the fatal error of nvidia-uvm: one fault, of which no job on any GPU survives."""
+    klog = builders.log(XID79, "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os"
+                        " reboot to recover.")
+    found = merged(builders.healthy_node(klog=klog))
+    assert brief(found) == [("GH-XID79", "gpu3", "fatal")]
+    assert found[0].seen == "fell off bus; UVM needs a reboot"
+    assert found[0].data["node_wide"] == "requeue-now"
+
+
+def test_a_check_that_fails_is_unknown_and_hides_nothing(monkeypatch):
+    """A mistake in one check: said as our own, never ok, and the other checks still find the fault."""
+    from slurm_gpuhealth.checks import ecc
+
+    def broken(facts, limits):
+        raise TypeError("not all arguments converted")
+    monkeypatch.setattr(ecc, "check", broken)
+    facts = builders.healthy_node()._replace(klog=builders.log(
+        "NVRM: Xid (PCI:0000:5d:00): 79, GPU has fallen off the bus."))
+    results = checks.run_checks(facts, DEFAULTS)
+    assert next(result.outcome for result in results if result.name == "ecc") == "unknown"
+    assert [finding.code for finding in checks.merge(results)] == ["GH-XID79", "GH-SELF"]
+
+
+def test_thousands_of_findings_are_merged_in_time():
+    """The strongest stay; how many did not is said."""
+    from slurm_gpuhealth.model import FATAL, WARNING, Finding, Subject
+    many = [Finding("GH-STORE-LOST", WARNING, Subject("part", name="server%d" % number)) for number in range(5000)]
+    merged = checks.merge(many + [Finding("GH-GPU-LOST", FATAL, Subject("gpu", 3))])
+    assert merged[0].code == "GH-GPU-LOST" and len(merged) == 300
+    assert merged[-1].data["more_findings"] == 4701

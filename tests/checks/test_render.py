@@ -201,7 +201,8 @@ def test_metrics_of_a_healthy_node():
     """All is there, by the rules of the format; each metric says what it is."""
     samples = parse_metrics(metrics(builders.healthy_node(), duration=0.25))
     names = {name for name, _ in samples}
-    assert names >= set(prometheus.METRICS) - {"gpuhealth_finding", "gpuhealth_gpu_retired_pages"}
+    assert names >= set(prometheus.METRICS) - {
+        "gpuhealth_finding", "gpuhealth_gpu_retired_pages", "gpuhealth_gpu_nvlink_bit_error_rate"}
     assert samples["gpuhealth_outcome", ()] == 0 and samples["gpuhealth_round_duration_seconds", ()] == 0.25
     assert samples["gpuhealth_last_round_timestamp_seconds", ()] == builders.NOW
     gpu = (("gpu", "3"), ("uuid", builders.uuid(3)), ("bdf", builders.bdf(3)))

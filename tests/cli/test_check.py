@@ -42,7 +42,7 @@ def test_what_an_admin_reads(node):
     code, text = check(node("ecc-new"))
     assert code == 2 and "\033" not in text
     assert "\nFATAL    GH-ECC-UNC gpu2: 2 new uncorrectable\n" in text
-    assert "do: Which memory: `nvidia-smi -q -i 2 -d" in text
+    assert "do: Which memory: `nvidia-smi -q -i 0000:3a:00.0 -d" in text
     assert text.endswith("n1: FATAL: 1 fatal, 0 unknown, 0 warnings, 0 notes\n")
     assert "mode observe" in text.splitlines()[0]
 

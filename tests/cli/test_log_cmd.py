@@ -1,7 +1,10 @@
 """`gpuhealth log parse`: one JSON line an event."""
 import argparse
+import codecs
+import gzip
 import io
 import json
+import sys
 
 import pytest
 
@@ -105,3 +108,64 @@ def test_what_programs_wrote_is_a_note():
     """An injected line never looks like a fault, whatever it says."""
     event, = parse(b"12,2,2,-;NVRM: Xid (PCI:0000:02:00): 79, x\n")
     assert (event["severity"], event["action"], event["data"]["injected"]) == ("note", "none", True)
+
+
+def run(tmp_path, data, capsys):
+    """(exit status, kinds, what was said on standard error) of a file of `data`."""
+    (tmp_path / "some.log").write_bytes(data)
+    out = io.StringIO()
+    code = log_cmd.run(Args(str(tmp_path / "some.log")), out)
+    return code, [json.loads(line)["kind"] for line in out.getvalue().splitlines()], capsys.readouterr().err
+
+
+@pytest.mark.parametrize("packed", [
+    gzip.compress(LOG), gzip.compress(LOG[:300]) + gzip.compress(LOG[300:]), LOG.decode().encode("utf-16"),
+    codecs.BOM_UTF16_BE + LOG.decode().encode("utf-16-be"), codecs.BOM_UTF8 + LOG,
+    gzip.compress(codecs.BOM_UTF8 + LOG), b"\0" * 100 + b"\n" + LOG], ids=str)
+def test_logs_as_they_are_kept(packed, tmp_path, capsys, monkeypatch):
+    """A rotated log is packed with gzip, one saved on Windows is UTF-16, some editors put a mark in front, and a lost
+    machine leaves zeros: the same events, from a file and from standard input."""
+    kinds = [event["kind"] for event in parse(LOG)]
+    assert len(kinds) == 6 and run(tmp_path, packed, capsys) == (0, kinds, "")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    out = io.StringIO()
+    assert log_cmd.run(Args("-"), out) == 0 and len(out.getvalue().splitlines()) == 6
+
+
+def test_utf16_over_many_blocks(monkeypatch):
+    """Blocks end anywhere within UTF-16 and within a packed log."""
+    whole = [dict(event) for event in parse(LOG)]
+    monkeypatch.setattr(log_cmd, "_BLOCK", 7)
+    assert parse(LOG.decode().encode("utf-16")) == whole and parse(gzip.compress(LOG)) == whole
+
+
+@pytest.mark.parametrize("data,says", [
+    (b"\xfd7zXZ\0" + LOG, "xz"), (b"BZh91AY&SY" + LOG, "bzip2"), (b"\x28\xb5\x2f\xfd" + LOG, "zstd"),
+    (b"LPKSHHRH" + bytes(500), "journalctl"), (bytes(range(32)) * 50, "binary data"), (b"\0" * 4096, "binary data")])
+def test_what_is_no_log_is_said(data, says, tmp_path, capsys):
+    """Nothing printed and status 0 would look like a healthy node: one line on standard error, status 3."""
+    code, kinds, said = run(tmp_path, data, capsys)
+    assert (code, kinds, said.count("\n")) == (3, [], 1) and says in said and "some.log" in said
+
+
+def test_a_damaged_packed_log_gives_what_it_holds(tmp_path, capsys):
+    """A log that was cut while it was copied: the events up to there, and a line that the rest was not read."""
+    many = b"".join(b"[%d.0] systemd[1]: Started %d.\n" % (n, n * 7919 % 100003) for n in range(100000))
+    code, kinds, said = run(tmp_path, gzip.compress(LOG + b"\n" + many)[:-20], capsys)
+    assert (code, kinds[:3], "damaged" in said) == (0, ["aer_corrected", "aer_uncorrected", "xid"], True)
+    with pytest.raises(errors.DataError):
+        parse(gzip.compress(LOG)[:-9])
+
+
+def test_events_without_a_place_are_said(tmp_path, capsys):
+    """More events than are kept: how many lines are not shown."""
+    lines = b"".join(b"[%d.0] XFS (sda%d): log I/O error -5\n" % (n, n) for n in range(5100))
+    code, kinds, said = run(tmp_path, lines, capsys)
+    assert (code, len(kinds)) == (0, 5000) and "100 more lines" in said
+
+
+def test_lines_behind_a_bom_and_a_form_of_many_lines():
+    """The mark stands also before the journal's forms, and dmesg --json begins with its frame in one line."""
+    entry = b"__CURSOR=s=ab\n_TRANSPORT=kernel\nMESSAGE=NVRM: Xid (PCI:0000:02:00): 79, x\n"
+    event, = parse(codecs.BOM_UTF8 + entry)
+    assert event["code"] == 79

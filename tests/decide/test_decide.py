@@ -2,7 +2,7 @@
 import pytest
 
 from slurm_gpuhealth.config_defaults import fresh
-from slurm_gpuhealth.decide import decide
+from slurm_gpuhealth.decide import decide, taken_in
 from slurm_gpuhealth.model import (
     ALL_GPUS,
     Ack,
@@ -429,3 +429,48 @@ def test_decision_survives_json(phase):
     after = from_plain(Situation, json.loads(json.dumps(to_plain(before))))
     assert after == before
     assert decide([XID79], after, policy()) == decide([XID79], before, policy())
+
+
+# -- a fault of one GPU that hits all of the node
+
+def wide(code, of, word):
+    part = {"code": of, "severity": "fatal", "seen": "", "all_gpus": True}
+    return Finding(code, "fatal", GPU3, "GSP no answer", since=1000.0, data={"merged": [part], "node_wide": word})
+
+
+HANG = wide("GH-XID119", "GH-NVML-HANG", "let-finish")
+UVM = wide("GH-XID79", "GH-UVM-FATAL", "requeue-now")
+
+
+def test_no_job_starts_on_another_gpu_while_nvml_hangs():
+    """The Xid names one GPU, the hang that came of it hits all: prolog sends the job away."""
+    plan = decide([HANG], situation("prolog", job=job(gpus=(0, 1)), jobs=(job(gpus=(0, 1)),)), policy())
+    assert plan.exit_code == 1 and "requeue" in kinds(plan)
+
+
+@pytest.mark.parametrize("finding,requeued", [(HANG, []), (UVM, [7, 8])])
+def test_jobs_on_other_gpus_are_treated_as_the_fault_of_all_asks(finding, requeued):
+    """NVML that hangs lets jobs finish; a memory driver that stopped lets none go on."""
+    jobs = (job(), job(id=8, gpus=(0, 1)), job(id=9, gpus=()))
+    plan = decide([finding], situation("healthcheck", jobs=jobs), policy())
+    assert [action.args["job"] for action in plan.actions if action.kind == "requeue"] == requeued
+    left = [action.args["job"] for action in plan.actions if action.kind == "job-left"]
+    assert left == ([] if requeued else [7, 8])
+
+
+def test_a_job_on_the_gpu_itself_follows_the_gpu():
+    """79 is requeue-now there, whatever NVML's hang asks on the other GPUs."""
+    finding = wide("GH-XID79", "GH-NVML-HANG", "let-finish")
+    plan = decide([finding], situation("healthcheck", jobs=(job(), job(id=8, gpus=(0, 1)))), policy())
+    assert [action.args["job"] for action in plan.actions if action.kind == "requeue"] == [7]
+
+
+def test_what_was_taken_in_is_part_of_the_incident():
+    """The next round sees the hang alone: the log is read once. It is no new incident."""
+    assert taken_in([HANG]) == ("GH-NVML-HANG|gpus",)
+    record = NodeRecord("n1", ("DRAIN",), OPEN.reason)
+    alone = Finding("GH-NVML-HANG", "fatal", ALL_GPUS, "no answer")
+    for also, new in (((), True), (taken_in([HANG]), False)):
+        incidents = (OPEN._replace(also=also),)
+        plan = decide([alone], situation("healthcheck", node_record=record, jobs=(), incidents=incidents), policy())
+        assert ("incident" in kinds(plan)) == new

@@ -289,3 +289,97 @@ def test_hook_killed_behind_its_requeue_is_completed_by_the_next_one(node):
     assert any("StartTime" in part for call in node.slurm.changes() for part in call)
     assert os.listdir(spool) == []
     assert [event["detail"]["why"] for event in node.events("spool")] == ["done"]
+
+
+def test_late_before_a_reboot_and_late_after_it_are_not_twice_in_a_row(node):
+    """The reboot was the cure, and a cold driver is slowest: the first slow look of a new boot warns only."""
+    node.hook("healthcheck")
+    os.unlink(node.path("/nvml.json"))
+    os.mkfifo(node.path("/nvml.json"))      # open() waits for a writer that never comes
+    node.hook("healthcheck")
+    assert load(node, STATE + "/node.json")["rounds"] == {"nvml": 1}
+    node.boot("1" * 32)
+    node.hook("healthcheck")
+    assert "DRAIN" not in node.slurm.node("n1")["state"]
+    node.hook("healthcheck")
+    assert "GH-NVML-HANG" in node.slurm.node("n1")["reason"]
+
+
+def test_streaks_end_with_a_boot_and_with_a_long_pause(node):
+    """A sample of the boot before, or of yesterday, is not the round before this one."""
+    from slurm_gpuhealth import gather
+    memory = {"streaks": {"a": [2, 50.0]}, "streaks_boot": "x", "streaks_time": 100.0}
+    assert gather._streaks(memory, "x", 400.0) == {"a": [2, 50.0]}
+    assert gather._streaks(memory, "y", 400.0) == {}
+    assert gather._streaks(memory, "x", 100.0 + 86400) == {}
+    assert gather._streaks({}, "x", 400.0) == {}
+
+
+def test_job_that_was_on_its_way_does_not_start_on_a_node_drained_a_moment_ago(node):
+    """The line of the log was read, NVML looks well, but the drain is seconds old: sent away, not launched."""
+    node.hook("healthcheck")
+    node.xid(95, 3, "Uncontained: FBHUB. RST: Yes, D-RST: No", age=0.5)
+    node.hook("healthcheck")
+    node.add_job(9, gpus={"n1": [2, 3]})
+    assert "DRAIN" in node.slurm.node("n1")["state"]
+    assert node.hook("prolog", 9, SLURM_JOB_GPUS="2,3")[0] == 1
+    assert node.slurm.job(9)["restarts"] == 1
+    assert len(node.events("drain")) == 1
+
+
+def test_node_resumed_a_moment_ago_takes_jobs_again(node):
+    """An administrator's resume counts: what it was drained for minutes ago does not drain it again."""
+    node.hook("healthcheck")
+    node.xid(95, 3, "Uncontained: FBHUB. RST: Yes, D-RST: No", age=0.5)
+    node.hook("healthcheck")
+    node.add_job(9, gpus={"n1": [2, 3]})
+    node.slurm.add_node("n1")
+    assert node.hook("prolog", 9, SLURM_JOB_GPUS="2,3")[0] == 0
+    assert node.slurm.job(9)["restarts"] == 0 and "DRAIN" not in node.slurm.node("n1")["state"]
+
+
+def test_running_job_is_brought_back_also_when_slurmctld_was_slow_once(node):
+    """The line of the log is seen once; who runs on the GPU is asked again by the next round."""
+    node.add_job(7, gpus={"n1": [3]})
+    node.hook("healthcheck")
+    node.xid(79, 3, age=0.5)
+    tool = node.path("/usr/bin/squeue")
+    with open(tool, encoding="utf-8") as handle:
+        text = handle.read()
+    put(node, "/usr/bin/squeue", "#!/bin/sh\nsleep 60\n")
+    node.config["deadlines"]["slurm"] = 1
+    node.save()
+    node.hook("healthcheck")
+    assert "DRAIN" in node.slurm.node("n1")["state"]
+    if node.slurm.job(7)["restarts"] == 0:
+        assert node.incidents()[0]["pending"]
+        put(node, "/usr/bin/squeue", text)
+        node.hook("healthcheck")
+    assert node.slurm.job(7)["restarts"] == 1
+    assert not node.incidents()[0]["pending"]
+
+
+@pytest.mark.parametrize("change", [
+    {"links": {"GPU-1/nvlink": {"up": [1, 2]}}}, {"counters": {"GPU-1": {"ecc_uncorrected_volatile": [1, 2]}}},
+    {"counters": {"mc0": {"corrected": [1]}}}, {"cursor": {"boot_id": "x", "booted": "abc"}},
+    {"expected": {"asked": {}, "files": [], "expected": {"gpus": 9.5, "origin": "x", "minors": []}}},
+    {"expected": {"asked": {}, "files": [], "expected": {"gpus": "8", "origin": "x", "minors": []}}},
+    {"streaks": {"a": [1]}}, {"first_seen": {"a": "b"}}, {"links": []}])
+def test_memory_of_a_wrong_shape_is_set_aside_and_stops_no_hook(node, change):
+    """Whatever stands in node.json: said, begun anew, and a healthy node stays in service."""
+    node.hook("healthcheck")
+    put(node, STATE + "/node.json", dict(load(node, STATE + "/node.json"), **change))
+    node.hook("healthcheck")
+    assert "DRAIN" not in node.slurm.node("n1")["state"]
+    assert not [text for text in faults(node) if "TypeError" in text or "KeyError" in text]
+    assert any("corrupt" in name for name in os.listdir(node.path(STATE)))
+
+
+def test_entry_of_the_spool_that_cannot_be_done_is_dropped(node):
+    """It must not stop each hook from now on."""
+    put(node, STATE + "/spool/1.json", {"v": 1, "kind": "hold", "args": {"job": 7, "tag": "7.0"}, "time": time.time(),
+                                        "boot_id": "", "incident": "", "job": {"id": 7}})
+    node.add_job(7, gpus={"n1": [3]})
+    for _ in range(2):
+        assert node.hook("healthcheck")[0] == 0
+    assert os.listdir(node.path(STATE + "/spool")) == []

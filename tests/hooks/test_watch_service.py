@@ -93,8 +93,8 @@ def test_it_ends_when_told(watching):
 
 
 @pytest.mark.parametrize("line, kind", [
-    (b"4,1,1,-;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.", "xid 79"),
-    (b"4,1,1,-;NVRM: GPU at 0000:01:00.0 has fallen off the bus.", "gpu_fell_off"),
+    (b"4,1,1,-;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.", "xid 79 0000:06:00.0"),
+    (b"4,1,1,-;NVRM: GPU at 0000:01:00.0 has fallen off the bus.", "gpu_fell_off 0000:01:00.0"),
     (b"12,1,1,-;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.", ""),      # a program's
     (b"6,1,1,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07", ""),
     (b"6,1,1,-;systemd[1]: Started Session 1 of User root.", ""),
@@ -112,3 +112,69 @@ def test_systemd_is_told(tmp_path, monkeypatch):
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         watch.notify("READY=1")
         assert server.recv(64) == b"READY=1"
+
+
+def test_an_upgrade_ends_it_and_a_new_configuration_is_taken_over(node, monkeypatch, tmp_path):
+    """systemd starts the new version; half old and half new modules would decide otherwise."""
+    package = tmp_path / "__init__.py"
+    package.write_text("1")
+    monkeypatch.setattr(watch, "_OURS", str(package))
+    monkeypatch.setattr(watch, "_LOOK_AGAIN", 0.0)
+    said = []
+    watcher = watch.Watcher(node.root, lambda what, detail: said.append(what))
+    watcher.look_next = 0.0
+    watcher.look_at_ourselves()
+    assert not watcher.stopping
+    node.config["kernel_log"] = "/var/log/other"
+    node.write({"/var/log/other": ""})
+    node.save()
+    watcher.look_at_ourselves()
+    assert watcher.log.path == node.path("/var/log/other") and watcher.wanted is not None
+    package.write_text("22")
+    watcher.look_at_ourselves()
+    assert watcher.stopping and said == ["ended"]
+    watcher.log.close()
+
+
+def test_a_users_flood_does_not_hide_a_fault(node, watching):
+    """One Xid 31 line after the other, then 79: something new is looked at at once."""
+    for _ in range(60):
+        node.xid(31, 2, "pid=7, name=a, MMU Fault", age=0.1)
+        time.sleep(0.05)
+    began = time.monotonic()
+    node.xid(79, 3, age=0.1)
+    assert wait_for(lambda: drains(node), 10)
+    assert time.monotonic() - began < (2.0 if os.getloadavg()[0] < 2 else 6.0)
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe", "missing", "null"])
+def test_a_log_that_is_none_neither_ends_it_nor_keeps_it_busy(node, what):
+    """It waits until there is one; the health check says what is wrong."""
+    path = node.path("/var/log/kmsg")
+    os.unlink(path)
+    if what == "folder":
+        os.mkdir(path)
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "null":
+        os.symlink("/dev/null", path)
+    log = watch.Log(path)
+    for _ in range(3):
+        assert log.new() == ([], False)
+    assert not log.device
+    log.close()
+    if what != "null":
+        os.rename(path, path + ".old") if what != "missing" else None
+        node.write({"/var/log/kmsg": ""})
+        assert log.new() == ([], True)
+        log.close()
+
+
+def test_rounds_out_of_turn_are_no_samples(node, watching):
+    """NVML that is late in rounds that the log woke is not "late in two rounds": seconds are not minutes."""
+    os.unlink(node.path("/nvml.json"))
+    os.mkfifo(node.path("/nvml.json"))
+    for number in (31, 13, 43):
+        node.xid(number, 2, "pid=7, name=a, something", age=0.1)
+        time.sleep(3.2)
+    assert not drains(node)

@@ -133,7 +133,8 @@ NODES.update({
     "process-stuck-in-driver": files(
         more=running.process(4711, 0, "nvidia-smi", "D", (2,), "/usr/bin/nvidia-smi",
                              stack="[<0>] os_acquire_mutex+0x31/0x50 [nvidia]\n[<0>] do_syscall_64+0x5b/0x80\n"),
-        memory=healthy_memory(streaks={"stuck/4711/8280000/42": [2, builders.NOW - 600]})),
+        memory=healthy_memory(streaks={"stuck/4711/8280000/42": [2, builders.NOW - 600]},
+                              streaks_time=builders.NOW - 300, streaks_boot=builders.BOOT_ID)),
     "service-failed": files(config=CONFIG + "services: [munge, sssd]\n", more=running.units(
         "munge", "sssd", munge=("failed", "failed", "exit-code", "enabled"))),
     "fabric-manager-stopped": files(nvml=healthy_nvml(**NO_FABRIC), more={
