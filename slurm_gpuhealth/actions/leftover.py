@@ -48,7 +48,8 @@ def _judge_again(ctx, outcomes):
     for process in ctx.facts.processes if F.is_known(ctx.facts.processes) else ():
         outcome = outcomes.get(process.pid)
         if outcome == STUCK:
-            process = process._replace(state="D", killed=True)
+            # Where it waits now, after the kill: in the driver, or for a file system that is dead.
+            process = process._replace(state="D", killed=True, driver=processes.waits_in_driver(process.pid))
         if outcome != ENDED:
             left.append(process)
     ctx.facts = ctx.facts._replace(processes=tuple(left))

@@ -321,6 +321,27 @@ def _is_gpu(path):
     return stat.S_ISCHR(seen.st_mode) and os.major(seen.st_rdev) == _MAJOR
 
 
+def waits_in_driver(pid):
+    """Where a process waits that no signal ends: True in the NVIDIA driver, False when each of its threads in D state
+    waits elsewhere, None when nobody can tell."""
+    folder, found = "/proc/%d" % pid, []
+    try:
+        threads = [int(name) for name in os.listdir(folder + "/task") if name.isdigit()]
+    except OSError:
+        return None
+    for thread in threads[:_MOST_THREADS]:
+        try:
+            with open("%s/task/%d/stat" % (folder, thread), "rb") as handle:
+                state = handle.read().rpartition(b") ")[2][:1]
+        except OSError:
+            continue
+        if state == b"D":
+            found.append(_in_driver(folder, thread))
+    if True in found:
+        return True
+    return False if found and None not in found else None
+
+
 def _in_driver(folder, thread):
     """True when the kernel stack of a thread lies in the NVIDIA driver, False when not, None when nobody may look."""
     try:

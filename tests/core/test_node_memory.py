@@ -55,8 +55,8 @@ def test_counters_of_ports_and_memory_controllers():
 def test_base_of_counters(gpus, known, kept):
     """A node without GPUs has a base too; one whose GPUs were not read this time keeps its old one."""
     facts = builders.healthy_node(gpus=gpus, known_gpus=builders.known_gpus(known))
-    ctx = types.SimpleNamespace(facts=facts, memory={"counters": {"old": {"x": 1}}}, phase="healthcheck", seen=(),
-                                findings=(), gathered=types.SimpleNamespace(cursor=None),
+    ctx = types.SimpleNamespace(woken=False, facts=facts, memory={"counters": {"old": {"x": 1}}}, phase="healthcheck",
+                                seen=(), findings=(), gathered=types.SimpleNamespace(cursor=None),
                                 state=types.SimpleNamespace(read=lambda name: {}))
     assert ("mc0" in memory.merged(ctx)["counters"]) is kept
 

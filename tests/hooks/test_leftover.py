@@ -161,7 +161,7 @@ def context(node, process):
 
 
 @pytest.mark.parametrize("away", [False, True])
-def test_what_cannot_be_ended_drains_the_node(node, away):
+def test_what_cannot_be_ended_drains_the_node(node, away, monkeypatch):
     """Evidence, drain with GH-LEFT-STUCK; with slurmctld away the incident stays for the next hook."""
     from slurm_gpuhealth.evidence import replay
     process = builders.gpu_process(minors=(3,), job=77)
@@ -170,6 +170,7 @@ def test_what_cannot_be_ended_drains_the_node(node, away):
     node.add_job(77)
     if away:
         node.slurm.set(away=-1)
+    monkeypatch.setattr(leftover.processes, "waits_in_driver", lambda pid: True)
     leftover._judge_again(ctx, {4711: leftover.STUCK})
     assert [finding.code for finding in ctx.findings] == ["GH-LEFT-STUCK"]
     (incident,) = ctx.incidents
@@ -179,6 +180,15 @@ def test_what_cannot_be_ended_drains_the_node(node, away):
     (folder,) = node.evidence()
     again = replay.findings_of(ctx.facts, ctx.cfg, "epilog")
     assert again == ctx.findings and folder
+
+
+def test_what_waits_for_a_dead_file_system_drains_nothing(node, monkeypatch):
+    """An outage of the storage must not drain each node whose job ends, and blame the GPU."""
+    ctx = context(node, builders.gpu_process(minors=(3,), job=77))
+    monkeypatch.setattr(leftover.processes, "waits_in_driver", lambda pid: False)
+    leftover._judge_again(ctx, {4711: leftover.STUCK})
+    assert [(finding.code, finding.severity) for finding in ctx.findings] == [("GH-LEFTOVER", "warning")]
+    assert ctx.incidents == [] and node.slurm.calls() == []
 
 
 def test_what_has_ended_is_no_fault(node):

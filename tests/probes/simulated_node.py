@@ -51,8 +51,8 @@ for number, step in enumerate(spec["rounds"]):
         facts = facts._replace(services=F.from_plain({"services": step["services"]}).services)
     results = checks.run_checks(facts, cfg, phase)
     merged = checks.merge(results)
-    ctx = types.SimpleNamespace(facts=facts, memory=remembered, state=state, phase=phase, gathered=gathered,
-                                seen=[one for result in results for one in result.findings], findings=merged)
+    ctx = types.SimpleNamespace(woken=False, facts=facts, memory=remembered, state=state, phase=phase,
+                                gathered=gathered, seen=[one for result in results for one in result.findings], findings=merged)
     remembered = json.loads(json.dumps(memory.merged(ctx)))
     print(json.dumps({
         "findings": [[one.code, render.subject(one.subject), one.severity, one.seen] for one in merged],

@@ -153,10 +153,14 @@ def test_only_what_is_roots_own_is_run(tmp_path):
         os.chmod(folder, 0o777)
         assert "can be written" in plugins.untrusted(good)
         (found,), _ = run(good, root="")
-        assert found.outcome == "failed" and "can be written by others" in found.seen
+        assert found.outcome == "failed" and "can be changed by others" in found.seen
         os.chmod(folder, 0o755)
         (found,), _ = run(good, root="")
         assert (found.outcome, found.status) == ("ok", 0)
+        os.symlink(good, folder + "/link")
+        os.lchown(folder + "/link", 65534, 65534)       # who owns the link chooses what root runs
+        (found,), _ = run(folder + "/link", root="")
+        assert found.outcome == "failed" and "link that does not belong to root" in found.seen
     finally:
         for name in os.listdir(folder):
             os.unlink(folder + "/" + name)
