@@ -52,7 +52,8 @@ for number, step in enumerate(spec["rounds"]):
     results = checks.run_checks(facts, cfg, phase)
     merged = checks.merge(results)
     ctx = types.SimpleNamespace(woken=False, facts=facts, memory=remembered, state=state, phase=phase,
-                                gathered=gathered, seen=[one for result in results for one in result.findings], findings=merged)
+                                gathered=gathered, findings=merged,
+                                seen=[one for result in results for one in result.findings])
     remembered = json.loads(json.dumps(memory.merged(ctx)))
     print(json.dumps({
         "findings": [[one.code, render.subject(one.subject), one.severity, one.seen] for one in merged],
