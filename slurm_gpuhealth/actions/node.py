@@ -70,7 +70,8 @@ def drained_for_external(nodes, layer_of, now, window):
         if parsed and layer_of(parsed[0]) == decide.EXTERNAL and any(f.startswith("DRAIN") for f in node.state) \
                 and (node.reason_time is None or node.reason_time > now - window):
             ours.append(node)
-    return sorted(ours, key=lambda node: (node.reason_time or 0, node.name))
+    # The mark of the alert is set on the earliest one and renews the time of its reason: it stays the earliest.
+    return sorted(ours, key=lambda node: (_MARK not in node.reason, node.reason_time or 0, node.name))
 
 
 def count(ctx):
