@@ -6,7 +6,6 @@ type in words, for the documentation.
 """
 from __future__ import annotations
 
-import difflib
 import re
 
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from slurm_gpuhealth import catalogue
 from slurm_gpuhealth.errors import DataError
 from slurm_gpuhealth.parse import hostlist
+from slurm_gpuhealth.parse.words import nearest
 
 _TAG = "tag:yaml.org,2002:"
 # Strict on purpose: YAML 1.1 would read 010 as eight and 1:30 as ninety.
@@ -28,12 +28,6 @@ MAX_TEXT = 4096
 def line_of(node):
     """Line of a YAML node, the first is 1."""
     return node.start_mark.line + 1
-
-
-def nearest(word, names):
-    """" (did you mean 'x'?)" for the name most like `word`, or ""."""
-    close = difflib.get_close_matches(str(word), [str(name) for name in names], n=1, cutoff=0.6)
-    return " (did you mean '%s'?)" % close[0] if close else ""
 
 
 def shown(text):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from slurm_gpuhealth import catalogue, model
 from slurm_gpuhealth import facts as F
+from slurm_gpuhealth.parse.words import printable
 
 # What the exit code of a check says (Nagios convention), and the words and colours for it.
 EXITS = {None: 0, model.NOTE: 0, model.WARNING: 1, model.FATAL: 2, model.UNREAD: 3}
@@ -16,12 +17,6 @@ WORDS = {0: "ok", 1: "warning", 2: "fatal", 3: "unknown"}
 def exit_code(findings):
     """0 ok, 1 warning, 2 fatal finding, 3 could not look."""
     return EXITS[model.worst(findings)]
-
-
-def printable(text):
-    """`text` with control characters and what a terminal would obey made visible."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-                   for char in str(text))
 
 
 def subject(one):

@@ -2,9 +2,6 @@
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth import model
-from slurm_gpuhealth.checks._shared import finding
-from slurm_gpuhealth.model import UNREAD
 
 
 class _Late:
@@ -30,14 +27,6 @@ _OF_DRIVER = ("xid", "sxid", "gpu_fell_off", "rm_init_failed", "gpu_probe_failed
 # The driver prints what became of each GPU (its probe) before the line that says that it was loaded: 0.13 s before it
 # in NVIDIA/NVSentinel issue 155, some seconds on a node with many GPUs.
 _PROBE = 60.0
-
-
-def log_unread(facts):
-    """The findings of a check that needs the kernel log when it was not read; [] when it was."""
-    if F.is_known(facts.klog):
-        return []
-    code = "GH-LOG-LATE" if facts.klog.reason in (F.TIMEOUT, F.HUNG) else "GH-LOG-FAIL"
-    return [finding(code, model.NODE, facts.klog.detail or facts.klog.reason, severity=UNREAD)]
 
 
 def current(facts):

@@ -34,14 +34,6 @@ def events(facts, *kinds):
             and not (event.data or {}).get("earlier_boot")]
 
 
-def log_unread(facts):
-    """[Finding] where the kernel log was not read. The same finding as that of the other checks that need it."""
-    if F.is_known(facts.klog):
-        return []
-    code = "GH-LOG-LATE" if facts.klog.reason in (F.TIMEOUT, F.HUNG) else "GH-LOG-FAIL"
-    return [finding(code, model.NODE, facts.klog.detail or facts.klog.reason, severity=model.UNREAD)]
-
-
 def mounted_from(facts, device):
     """The file systems that lie on a block device ("sda", "sda1", "nvme0n1", or a whole controller "nvme0"), or None
     where nobody knows."""

@@ -88,6 +88,14 @@ def streak(facts, key):
     return count, first
 
 
+def log_unread(facts):
+    """The findings of a check that needs the kernel log when it was not read; [] when it was."""
+    if F.is_known(facts.klog):
+        return []
+    code = "GH-LOG-LATE" if facts.klog.reason in (F.TIMEOUT, F.HUNG) else "GH-LOG-FAIL"
+    return [finding(code, model.NODE, facts.klog.detail or facts.klog.reason, severity=model.UNREAD)]
+
+
 def usable(facts):
     """The GPUs that answer; the others are check gpu_usable's."""
     return [gpu for gpu in facts.gpus if gpu.error is None]

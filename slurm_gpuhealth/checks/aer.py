@@ -16,8 +16,8 @@ Unknown: the kernel log was not read.
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._klog import current, gpu_addresses, judge, log_unread, near
-from slurm_gpuhealth.checks._shared import finding, subject_at
+from slurm_gpuhealth.checks._klog import current, gpu_addresses, judge, near
+from slurm_gpuhealth.checks._shared import finding, log_unread, subject_at
 from slurm_gpuhealth.model import FATAL, NOTE, SEVERITIES, WARNING, Subject
 
 LIMITS = {"corrected_per_hour": (1000, "Corrected errors of one GPU's link in an hour that are worth a warning")}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.checks import _node
-from slurm_gpuhealth.checks._shared import finding
+from slurm_gpuhealth.checks._shared import finding, log_unread
 from slurm_gpuhealth.model import FATAL, NOTE, WARNING, Subject
 
 LIMITS = {"needed": ("/ /usr /var /tmp", "mount points that the node needs, with blanks between them, beside mounts:"),
@@ -35,7 +35,7 @@ _OWN_READ_ONLY = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs")
 
 def check(facts, limits):
     """Findings about local file systems. limits: needed (text), fatal_errors (lines), mounts (configuration)."""
-    found = _node.log_unread(facts)
+    found = log_unread(facts)
     if not F.is_known(facts.filesystems):
         found += _node.unread("filesystems", facts.filesystems)
     read_only: dict = {}

@@ -13,8 +13,8 @@ Unknown: the counters or the kernel log could not be read.
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._node import events, log_unread, not_asked, part, unread
-from slurm_gpuhealth.checks._shared import counted_before, finding
+from slurm_gpuhealth.checks._node import events, not_asked, part, unread
+from slurm_gpuhealth.checks._shared import counted_before, finding, log_unread
 from slurm_gpuhealth.model import FATAL, NODE, NOTE, WARNING
 
 LIMITS = {"corrected_per_hour": (100, "corrected errors of one memory controller in an hour that warn"),

@@ -11,8 +11,8 @@ Unknown: the disks, or the kernel log, could not be read.
 from __future__ import annotations
 
 from slurm_gpuhealth import facts as F
-from slurm_gpuhealth.checks._node import events, log_unread, mounted_from, part, unread
-from slurm_gpuhealth.checks._shared import finding
+from slurm_gpuhealth.checks._node import events, mounted_from, part, unread
+from slurm_gpuhealth.checks._shared import finding, log_unread
 from slurm_gpuhealth.model import FATAL, NOTE, WARNING
 
 _HARMLESS = ("path", "fabric", "reset")

@@ -10,8 +10,8 @@ Unknown: the kernel log could not be read.
 """
 from __future__ import annotations
 
-from slurm_gpuhealth.checks._node import events, log_unread, part
-from slurm_gpuhealth.checks._shared import finding
+from slurm_gpuhealth.checks._node import events, part
+from slurm_gpuhealth.checks._shared import finding, log_unread
 from slurm_gpuhealth.model import NODE, NOTE
 
 # kind that says "lost" -> kind that says "back", where there is one.

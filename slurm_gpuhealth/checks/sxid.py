@@ -13,8 +13,8 @@ Unknown: the kernel log was not read.
 from __future__ import annotations
 
 from slurm_gpuhealth.checks._incident import DO_ORDER, MANY
-from slurm_gpuhealth.checks._klog import current, judge, log_unread, near
-from slurm_gpuhealth.checks._shared import finding
+from slurm_gpuhealth.checks._klog import current, judge, near
+from slurm_gpuhealth.checks._shared import finding, log_unread
 from slurm_gpuhealth.model import REQUEUE_NOW, SEVERITIES, Subject
 
 POLICY = {"overrides": "sxid"}

@@ -26,8 +26,8 @@ from slurm_gpuhealth import catalogue
 from slurm_gpuhealth import facts as F
 from slurm_gpuhealth.catalogue.xid_table import RECOVERY_ACTIONS
 from slurm_gpuhealth.checks._incident import Item, fold
-from slurm_gpuhealth.checks._klog import current, driver_of, family_at, gpu_addresses, judge, log_unread
-from slurm_gpuhealth.checks._shared import finding, subject_at
+from slurm_gpuhealth.checks._klog import current, driver_of, family_at, gpu_addresses, judge
+from slurm_gpuhealth.checks._shared import finding, log_unread, subject_at
 from slurm_gpuhealth.model import ALL_GPUS, FATAL, NOTE, WARNING
 
 POLICY = {"overrides": "xid", "repeat": "xid_repeat"}

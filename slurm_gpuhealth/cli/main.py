@@ -9,7 +9,6 @@ and args.json False where they were not given.
 from __future__ import annotations
 
 import argparse
-import difflib
 import errno
 import importlib
 import os
@@ -18,6 +17,7 @@ import traceback
 
 from slurm_gpuhealth import __version__
 from slurm_gpuhealth.errors import GpuHealthError, UsageError
+from slurm_gpuhealth.parse.words import nearest, printable
 
 # Subcommand -> (module below slurm_gpuhealth.cli, what it does). In the order of `gpuhealth -h`.
 COMMANDS = {
@@ -110,18 +110,6 @@ def find_command(arguments):
                 return word
             raise UsageError("no command '%s'%s (see `gpuhealth -h`)" % (word, nearest(word, COMMANDS)))
     return None
-
-
-def nearest(word, names):
-    """" (did you mean 'x'?)" for the name most like `word`, or ""."""
-    close = difflib.get_close_matches(str(word), [str(name) for name in names], n=1, cutoff=0.6)
-    return " (did you mean '%s'?)" % close[0] if close else ""
-
-
-def printable(text):
-    """`text` with control characters and escape sequences made visible, for a terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-                   for char in str(text))
 
 
 def dispatch(arguments, out):

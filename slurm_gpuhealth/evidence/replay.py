@@ -1,6 +1,6 @@
 """The decision again, from what was kept.
 
-`findings_of` is also what a live hook calls, so the replayed path is the same code as the one that was taken.
+`findings_of` does what a live hook does (run.py keeps the findings of the single checks too): checks, then merge.
 """
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_only_what_is_roots_own_is_run(tmp_path):
     """Program and folders above it: root's, and writable by nobody else."""
     assert "can be written by others" in plugins.untrusted(script("/dev/shm", "", "gpuhealth-test-%d" % os.getpid()))
     os.unlink("/dev/shm/gpuhealth-test-%d" % os.getpid())
-    folder = "/root/gpuhealth-test-%d" % os.getpid()
+    folder = "/opt/gpuhealth-test-%d" % os.getpid()
     os.mkdir(folder, 0o755)
     try:
         good = script(folder, "exit 0\n")
